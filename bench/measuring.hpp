@@ -22,7 +22,7 @@
 
 namespace intaglio::bench {
 
-/// Of one value at least.
+/// The median of at least one value.
 inline double median(std::vector<double> of) {
   const auto middle = of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2);
   std::nth_element(of.begin(), middle, of.end());

@@ -105,7 +105,7 @@ class Model:
         )
 
     def layer(self, x, positions, keys, values, parts, reduces=False):
-        """x [tokens, width]; one token attends to the whole cache behind a mask, several to themselves alone."""
+        """x [tokens, width]; one token attends to the whole cache behind a mask, several only to each other."""
         tokens = x.shape[0]
         q_size, kv_size = self.heads * self.head, self.kv_heads * self.head
         sine, cosine = self.sine[positions], self.cosine[positions]

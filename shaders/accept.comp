@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ends a pass over drafted tokens: what was drawn behind each token holds as far as the token after it was drafted
-// right. One invocation.
+// Ends a pass over drafted tokens: the token drawn behind each token counts as long as the drafts before it were right.
+// One invocation.
 // variant: accept -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Attention of one head (x) and token (y). A span of 256 positions is the work of a workgroup, its octets of 8
-// go round the subgroups: lane = quarter of the channels * 8 + position for the scores, then lane = four channels for
-// the values. With `splits` above 1, workgroup z has the z-th span alone, and the one of a head that comes last merges
-// them all; else a workgroup goes through all spans.
+// Attention of one head (x) and token (y). A workgroup computes a span of 256 positions and deals its octets of 8 to
+// its subgroups in turn: for scores, lane = quarter of the channels * 8 + position; for values, a lane has four
+// channels. With `splits` above 1, workgroup z has only the z-th span, and the last workgroup of a head to finish
+// merges all spans; else a workgroup computes all spans.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -45,8 +45,7 @@ layout(local_size_x_id = 0) in;
 #include "attention_range.glsl"
 #include "coded_cache.glsl"
 
-// What workgroups exchange: a row of head_dim sums, maximum, total and two unused words for each token, head
-// and span.
+// Exchanged by workgroups: a row of head_dim sums, maximum, total and two unused words for each token, head and span.
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer Partials { coherent vec4 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Counters { coherent uint at[]; };
 
@@ -63,7 +62,7 @@ const uint octets_of_span = 32u;
 // Channels are summed 128 at a time, 64 where shared memory is narrow.
 const uint row_limit = narrow != 0u ? 16u : 32u, row_quads = quads < row_limit ? quads : row_limit;
 const uint narrowest = subgroup_width == 0u ? 4u : subgroup_width;
-// Heads that share keys and values at once (attention_together.glsl).
+// Whether a workgroup has several heads that share keys and values (attention_together.glsl).
 #if EMULATED
 const bool together = heads_together > 1u;
 #else
@@ -71,30 +70,30 @@ const bool together = heads_together > 1u && subgroup_width == 32u && workgroup_
 #endif
 shared vec4 octet_sums[together ? quads > 32u ? 512u : 1u : octets_of_span* row_quads];  // of values
 shared float octet_totals[octets_of_span];                                               // of probabilities
-shared float scores[together ? 1u : span_positions];                                     // then probabilities
+shared float scores[together ? 1u : span_positions];                                     // probabilities later
 shared float maxima[together ? 16u : (workgroup_size + narrowest - 1u) / narrowest];
 shared vec4 pool[together ? 256u + 4u * quads : 1u];
 shared bool came_last;
 
-// Octets of a subgroup, and whether their values fit into registers beside their keys.
+// Octets of a subgroup, and whether registers hold their values as well as their keys.
 #define own_octets ((octets_of_span + subgroups - 1u) / subgroups)
 #define resident (own_octets <= 2u && virtual_count == 1u && quads <= row_limit)
 #define octet_of(n) ((n)*subgroups + subgroup_index)
 
-// Where a GPU's subgroups of 32 stand in a wide workgroup, an invocation is one virtual lane and has one slot of each
-// row of channels: that one is written out, so that its numbers stay in registers. The others are left to loops, which
-// drivers do not take long to compile. sum_place(s, r) of an invocation: quad gl_LocalInvocationIndex + s *
-// workgroup_size of the r-th row of a head.
+// If a GPU has subgroups of 32 in a wide workgroup, an invocation is one virtual lane and has one slot of each row of
+// channels: that slot is unrolled, so that its numbers stay in registers. Further slots are loops, which drivers
+// compile quickly. sum_place(s, r) of an invocation: quad gl_LocalInvocationIndex + s * workgroup_size of the r-th row
+// of a head.
 #define more_slots(s) for (uint s = 1u; s * workgroup_size < row_quads; ++s)
 #define each_row(r) LATER_UNROLLED for (uint r = 0u; r < head_rows; ++r)
 #define sum_place(s, row) ((s) + row_limit / 4u * (row))
 #define quad_in_row(s) (gl_LocalInvocationIndex + (s)*workgroup_size)
 
-// Rows of channels of a head, and rounds in which four quarters of the virtual lanes have its chunks.
+// Rows of channels of a head, and rounds in which the four quarters of the virtual lanes load its chunks.
 const uint head_rows = (quads + row_limit - 1u) / row_limit, chunk_rounds = (chunks + 3u) / 4u;
 vec4 sums[row_limit / 4u * head_rows];
 vec2 weight;             // maximum and total
-uvec4 raw_values[2][8];  // of the subgroup's octets, where they are resident
+uvec4 raw_values[2][8];  // of the subgroup's octets, if they are resident
 
 // Sums of four quarters of the virtual lanes, for position lane % 8 (subgroups of 4: lane + 4 r).
 float sum_of_quarters(float part[8], uint r) {
@@ -110,24 +109,24 @@ float sum_of_quarters(float part[8], uint r) {
   return h[0];
 }
 
-// Positions of a span from `seen` on are seen, those below `count`; octets that have some.
+// The token sees positions `seen` to `count` - 1 of a span; has_octet: whether an octet has any of them.
 uint seen = 0u;
 bool has_octet(uint octet, uint octets) { return octet < octets && (window == 0u || octet >= seen / 8u); }
 bool is_seen(uint position, uint count) { return position < count && (window == 0u || position >= seen); }
 
-// The place of a span's octet behind the cache's first one or, without pages, behind the span's.
+// Index of a span's octet behind the cache's first octet or, without pages, behind the span's.
 uint own_slot, first_of_span;
 uint octet_place(uint octet) { return batched ? pool_place(own_slot, first_of_span + 8u * octet) / 8u : octet; }
 uint row_of(uint position) { return batched ? 8u * octet_place(position / 8u) + (position & 7u) : position; }
 
-// Values of one octet, the nearest position's row instead of what is not seen.
+// Values of one octet; a position that is not seen is replaced by the nearest one that is.
 uvec4 octet_value(uint first_row, uint octet, uint position, uint count, uint quad) {
   uint at = min(8u * octet + position, count - 1u);
   return load_cached_value(values,
                            (first_row + row_of(window == 0u ? at : max(at, seen))) * quads + min(quad, quads - 1u));
 }
 
-// One virtual lane's part of the scores of octets n and n + 1. Loads what is resident of the values as well.
+// One virtual lane's part of the scores of octets n and n + 1. Also loads the values if they are resident.
 vec2 score_parts(uint query_quad, uint key, uint first_row, uint count, uint octets, uint n, uint virtual_index) {
   uint place = virtual_lane + virtual_index * virtual_width, quarter = place >> 3;
   vec4 q[2u * chunk_rounds];
@@ -158,7 +157,7 @@ vec2 score_parts(uint query_quad, uint key, uint first_row, uint count, uint oct
   return parts;
 }
 
-// One virtual lane's part of an octet's sum of values; i: which of two octets, where they are resident.
+// One virtual lane's part of an octet's sum of values; i: which of two octets, if they are resident.
 void sum_octet(uint first_row, uint count, uint octet, uint i, uint row, vec4 p_low, vec4 p_high, uint virtual_index) {
   uint quad = virtual_lane + virtual_index * virtual_width;
   precise vec4 a = vec4(0.0);
@@ -170,7 +169,7 @@ void sum_octet(uint first_row, uint count, uint octet, uint i, uint row, vec4 p_
   if (quad < row_quads) octet_sums[octet * row_quads + quad] = a;
 }
 
-// The span's sum of one slot, from its octets'.
+// The span's sum of one slot, from the sums of its octets.
 void sum_span(uint s, uint row, uint octets, bool merges, vec2 f) {
   uint at = min(quad_in_row(s), row_quads - 1u);
   precise vec4 group[4];
@@ -183,8 +182,8 @@ void sum_span(uint s, uint row, uint octets, bool merges, vec2 f) {
   sums[sum_place(s, row)] = merges ? merged_sums(sums[sum_place(s, row)], all, f) : all;
 }
 
-// Takes a span of `count` positions into the totals. first_row: its first position's row among the values; key: index
-// of its first chunk of keys.
+// Adds a span of `count` positions to the totals. first_row: its first position's row among the values; key: index of
+// its first chunk of keys.
 void attend_span(uint query_quad, uint key, uint first_row, uint count, bool merges) {
   uint octets = (count + 7u) / 8u;
   float greatest = minus_infinity;
@@ -218,7 +217,7 @@ void attend_span(uint query_quad, uint key, uint first_row, uint count, bool mer
     subgroupBarrier();
   }
 
-  // Every subgroup turns the scores of its own octets into probabilities.
+  // Every subgroup converts the scores of its own octets to probabilities.
   for (uint i = lane; i < 8u * own_octets; i += subgroup_size) {
     uint position = 8u * octet_of(i >> 3) + (i & 7u);
     if (has_octet(octet_of(i >> 3), octets)) {
@@ -242,7 +241,7 @@ void attend_span(uint query_quad, uint key, uint first_row, uint count, bool mer
         for (uint j = 1u; j < virtual_count; ++j) sum_octet(first_row, count, octet, i, row, low, high, j);
       }
     barrier();
-    if (gl_LocalInvocationIndex < row_quads) {  // who has sums
+    if (gl_LocalInvocationIndex < row_quads) {  // invocations that have sums
       if (row == 0u) {
         precise float group[4];
         LATER_UNROLLED for (uint g = 0u; g < 4u; ++g) {
@@ -260,8 +259,8 @@ void attend_span(uint query_quad, uint key, uint first_row, uint count, bool mer
   }
 }
 
-// True in the workgroup that is the last of its head to come here; what the others wrote before can then be read. One
-// invocation fences for all of its workgroup: fences of the device take long.
+// True in the last workgroup of its head to reach this; the results of the others can then be read. One invocation
+// fences for its whole workgroup: fences of the device are slow.
 bool comes_last(uint head, uint spans) {
   groupMemoryBarrier();
   barrier();
@@ -345,7 +344,7 @@ void attend(uint token, uint head, uint start, uint count) {
   }
 }
 
-#if EMULATED  // subgroups of 32 for tests, through shared memory: all invocations come by together
+#if EMULATED  // subgroups of 32 for tests, through shared memory: all invocations reach the calls together
 shared float shuffled_floats[256];
 vec2 shuffled(vec2 x, uint from) {
   barrier();

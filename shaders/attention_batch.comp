@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Attention of a small batch of tokens: a token (y) and up to two heads that share keys and values (x). An invocation
-// has a position of a span of 256 for the scores, then four channels of an octet for the values. All that crosses
-// invocations goes through shared memory: subgroup operations are dear where control flow depends on a loaded position
-// (docs/performance.md, "Subgroup operations and control flow").
+// Attention of a small batch of tokens: one token (y) and up to two heads that share keys and values (x) per workgroup.
+// An invocation has a position of a span of 256 for scores, then four channels of an octet for values. All values that
+// cross invocations go through shared memory: subgroup operations are slow where control flow depends on a loaded
+// position (docs/performance.md, "Subgroup operations and control flow").
 // variant: attention_batch -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -47,33 +47,33 @@ layout(push_constant, scalar) uniform Push {
 
 const uint octets_of_span = 32u, octets_of_half = 16u;
 const uint most_quads = 64u / heads_together,
-           row_quads = quads < most_quads ? quads : most_quads;  // channels that are summed at a time
+           row_quads = quads < most_quads ? quads : most_quads;  // channels that are summed together
 shared vec4 queries[heads_together * quads];
-shared vec4 scores[heads_together * octets_of_span * 2u];       // then probabilities; the octet's quads
+shared vec4 scores[heads_together * octets_of_span * 2u];       // probabilities later; an octet has two quads
 shared vec4 greatest_of[heads_together * octets_of_span / 4u];  // octets
 shared vec4 totals[heads_together * octets_of_span / 4u];       // of their probabilities
 shared uint places[octets_of_span];                             // of octets in the cache, in octets
 shared vec4 octet_sums[heads_together * octets_of_half * row_quads];
-// Of the spans so far; what one invocation writes it alone reads, but for the first.
+// Totals of the spans so far; except for the first, only the invocation that writes a number reads it.
 shared float span_greatest[heads_together];
 shared vec4 half_sums[heads_together * row_quads], sums[heads_together * quads];
 shared vec2 weights[heads_together * row_quads],
-    factors[heads_together * row_quads];  // maximum and total, and what spans are merged with
+    factors[heads_together * row_quads];  // maximum and total, and the factors that merge spans
 
 #define own gl_LocalInvocationIndex
 #define each_head(h)                        \
   [[unroll]] for (uint h = 0u; h < 2u; ++h) \
     if (h < heads_together)
 
-// Positions of the span from `seen` on are seen, those below `count`.
+// The token sees positions `seen` to `count` - 1 of the span.
 uint seen, count;
 bool has_octet(uint octet) { return 8u * octet < count && (window == 0u || octet >= seen / 8u); }
 bool is_seen(uint position) { return position < count && (window == 0u || position >= seen); }
 
 float greatest_quad(vec4 v) { return max(max(v.x, v.y), max(v.z, v.w)); }
 
-// Chunks first .. first + 3 of a position's key, or the last one. Loads of codes are not written out: that many copies
-// are a third of the module.
+// Chunks first .. first + 3 of a position's key; past the end the last chunk. Loads of codes are not unrolled: their
+// copies would be a third of the module.
 #define LATER_UNROLLED [[dont_unroll]]  // as in subgroup.glsl
 void load_quarters(out raw_chunk raw[4], uint key, uint place, uint position, uint first) {
 #define quarter_index(c) key + (place * chunks + min(first + (c), chunks - 1u)) * 8u + (position & 7u)
@@ -85,13 +85,13 @@ void load_quarters(out raw_chunk raw[4], uint key, uint place, uint position, ui
   }
 }
 
-// The scores of one position. place: of its octet; key: the first chunk of keys of the head.
+// Computes the scores of one position. place: of its octet; key: the head's first chunk of keys.
 void score_position(uint position, uint key, uint place) {
   vec4 a[8];  // four quarters of each head
   [[unroll]] for (uint k = 0u; k < 8u; ++k)
     a[k] = vec4(0.0);
   raw_chunk raw[4],
-      next[4];  // a chunk of each quarter: all that loops hold is little code, which every multiprocessor fetches anew
+      next[4];  // a chunk of each quarter: little code in the loop, which every multiprocessor fetches anew
   load_quarters(next, key, place, position, 0u);
   for (uint first = 0u; first < chunks; first += 4u) {
     [[unroll]] for (uint c = 0u; c < 4u; ++c)
@@ -117,8 +117,8 @@ void score_position(uint position, uint key, uint place) {
   }
 }
 
-// Quad `quad` of the values of the octet that an item of a half has, for all its positions. What is not seen is the
-// nearest position's row.
+// Index of quad `quad` of the values of an item's octet, for all its positions. A position that is not seen is replaced
+// by the nearest one that is.
 uint value_index(uint first_row, uint octet, uint r, uint quad) {
   uint at = min(8u * octet + r, count - 1u);
   at = window == 0u ? at : max(at, seen);
@@ -151,7 +151,7 @@ vec2 span_weight(uint h) {
   precise float group[4];
   [[unroll]] for (uint g = 0u; g < 4u; ++g) {
     vec4 low = totals[h * octets_of_span / 4u + 2u * g], high = totals[h * octets_of_span / 4u + 2u * g + 1u];
-    group[g] = 0.0;  // what is not there is +0, which changes no sum
+    group[g] = 0.0;  // a missing octet is +0, which changes no sum
     [[unroll]] for (uint o = 0u; o < 8u; ++o)
       group[g] = group[g] + (o < 4u ? low[o & 3u] : high[o & 3u]);
   }
@@ -159,7 +159,7 @@ vec2 span_weight(uint h) {
   return vec2(span_greatest[h], total);
 }
 
-// Sums of the octets of half a span from `first` on, and behind the last half the span's into the totals.
+// Sums up the octets of half a span from `first` on; after the last half adds the span to the totals.
 void sum_half(uint row, uint first, bool merges) {
   bool last = 8u * (first + octets_of_half) >= count || first != 0u;
   for (uint item = own; item < heads_together * row_quads; item += workgroup_size) {
@@ -184,7 +184,7 @@ void sum_half(uint row, uint first, bool merges) {
   }
 }
 
-// Takes a span into the totals. key: octets of the cache before the head's; first_row: its rows before.
+// Adds a span to the totals. key: octets of the cache before the head's octets; first_row: rows before its rows.
 void attend_span(uint first, uint key, uint first_row, uint slot, uint own_slot, bool merges) {
   for (uint position = own; position < span_positions; position += workgroup_size)
     if (has_octet(position >> 3)) {
@@ -201,7 +201,7 @@ void attend_span(uint first, uint key, uint first_row, uint slot, uint own_slot,
         has_octet(item % octets_of_span) ? max(greatest_quad(scores[2u * item]), greatest_quad(scores[2u * item + 1u]))
                                          : minus_infinity;
   barrier();
-  // Neighbours have the same position of another head, so that none idles while there are positions.
+  // Neighbours have the same position of another head, so that none is idle while there are positions.
   uint head = own % heads_together;
   float greatest = minus_infinity;
   [[unroll]] for (uint i = 0u; i < octets_of_span / 4u; ++i)
@@ -221,7 +221,7 @@ void attend_span(uint first, uint key, uint first_row, uint slot, uint own_slot,
   for (uint row = 0u; row * row_quads < quads; ++row)
     for (uint begin = 0u; begin < octets_of_span; begin += octets_of_half)
       if (8u * begin < count) {
-        uvec4 raw[8], later[8];  // of two octets, on their way together
+        uvec4 raw[8], later[8];  // of two octets, in flight together
         const uint items = octets_of_half * row_quads;
         for (uint item = own; item < items; item += 2u * workgroup_size) {
           uint behind = min(item + workgroup_size, items - 1u);
@@ -237,7 +237,7 @@ void attend_span(uint first, uint key, uint first_row, uint slot, uint own_slot,
         }
         barrier();
         sum_half(row, begin, merges);
-        barrier();  // octet_sums, and behind the last all of the span, have been read
+        barrier();  // octet_sums, and after the last half all of the span's data, have been read
       }
 }
 

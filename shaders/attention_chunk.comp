@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Attention of one head (x) for 8 neighbouring tokens (y), which share what is read of keys and values. 128
-// parties, mostly one invocation each, work on a span of 256 positions at a time: four of 32 have a group of 64
-// positions each. For scores a party has 4 tokens and 4 positions, for sums of values 4 channels and all tokens. The
-// bits are those of attention: docs/kernels.md has the order of operations.
+// Attention of one head (x) for 8 neighbouring tokens (y), which share the loads of keys and values. 128 parties,
+// mostly one invocation each, compute a span of 256 positions at a time: four groups of 32 parties have 64 positions
+// each. For scores a party has 4 tokens and 4 positions, for sums of values 4 channels and all tokens. The bits are
+// those of the attention kernel: docs/kernels.md has the order of operations.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -52,26 +52,26 @@ const uint parties = 128u;
 
 const uint row_quads = quads < 32u ? quads : 32u;  // channels are summed 128 at a time
 const uint sum_quads = 4u * tile * row_quads, maximum_quads = tile * 16u;
-shared vec4 scores[tile * span_positions / 4u];  // then probabilities
+shared vec4 scores[tile * span_positions / 4u];  // probabilities later
 shared vec4
     sums[sum_quads > maximum_quads ? sum_quads : maximum_quads];  // of groups; before that the maxima of parties
-// Of many channels the queries stand there too, behind the maxima, and come anew for each span.
+// With many channels the queries are in this buffer too, behind the maxima, and are loaded again for each span.
 const bool shares_sums = head_dim > 128u;
 shared vec4 queries[shares_sums ? 1u : tile * quads];
 #define query_quad(i) (shares_sums ? sums[maximum_quads + (i)] : queries[i])
-const uint tiles_of_f16 = head_dim > 128u ? 4u : 8u;  // of a workgroup of attention_f16
+const uint tiles_of_f16 = head_dim > 128u ? 4u : 8u;  // per workgroup of attention_f16
 
 shared float octet_totals[tile * 32u], group_totals[4u * tile], maxima[tile];
-shared vec2 weights[2u * tile];  // maximum and total of the spans so far, by turns
+shared vec2 weights[2u * tile];  // maximum and total of the spans so far, in two buffers used in turn
 
 uint first_token, tokens, before;
 
-// The first position that a token of the tile sees, and the one behind its last; behind the last token of the pass what
-// that one sees.
+// The first position that a token of the tile sees, and the end of those it sees; a token past the pass's last token
+// sees the same as the last token.
 uvec2 range_of(uint token) { return seen_by(before, min(token, tokens - 1u), tokens); }
 bool is_seen(uint position, uvec2 range) { return position < range.y && (window == 0u || position >= range.x); }
 
-// The party's scores, positions 64 * group + place + 16 j of the span; `end`: where the positions of the tile end.
+// Computes the party's scores, positions 64 * group + place + 16 j of the span; `end`: the end of the tile's positions.
 void find_scores(uint v, uint kv_head, uint first, uint end) {
   uint group = v / 32u, place = v % 16u, token = 4u * (v / 16u % 2u);
   vec4 greatest = vec4(minus_infinity);
@@ -122,7 +122,7 @@ void find_scores(uint v, uint kv_head, uint first, uint end) {
       greatest[t];
 }
 
-// Probabilities of one token and two octets, and their totals.
+// Computes probabilities of one token and two octets, and their totals.
 void find_probabilities(uint v, uint first, uint end) {
   uint token = v / 16u;
   uvec2 range = range_of(first_token + token);
@@ -145,8 +145,8 @@ void find_probabilities(uint v, uint first, uint end) {
 
 vec4 group_sums[8];
 
-// An octet's sums of values for all tokens; `mixed`: some tokens see but a part of it, and what the others see may be
-// no number.
+// Adds an octet's values for all tokens; `mixed`: some tokens see only a part of it, and values that they do not see
+// may be NaN.
 void add_octet(vec4 value[8], uint octet, uint position, bool mixed) {
   LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) {
     vec4 p[2];
@@ -164,7 +164,7 @@ void add_octet(vec4 value[8], uint octet, uint position, bool mixed) {
   }
 }
 
-// Sums of a group of 8 octets for 4 channels of a row of 128, and its totals of probabilities.
+// Sums of a group of 8 octets for 4 channels of a row of 128, and the group's totals of probabilities.
 void sum_values(uint v, uint kv_head, uint first, uint end, uint row) {
   uint group = v / 32u, quad = 32u * row + v % 32u, octets = min((end - first + 7u) / 8u, 32u),
        last = min(8u * group + 8u, octets);
@@ -190,7 +190,7 @@ void sum_values(uint v, uint kv_head, uint first, uint end, uint row) {
   }
 }
 
-// Takes the span into the output, which holds sums until the token's last span divides them.
+// Merges the span into the output, which holds sums until the token's last span divides them.
 void merge_span(uint head, uint span, uint row) {
   for (uint i = gl_LocalInvocationIndex; i < tile * row_quads; i += workgroup_size) {
     uint t = i / row_quads, quad = 32u * row + i % row_quads, token = first_token + t;
@@ -223,7 +223,7 @@ void load_queries(uint head) {
   barrier();
 }
 
-// The tokens from first_token on.
+// Computes the tokens from first_token on.
 void attend(uint head) {
   uint kv_head = head / (heads / kv_heads), end = range_of(first_token + tile - 1u).y;
   if (!shares_sums) load_queries(head);
@@ -244,7 +244,7 @@ void attend(uint head) {
 
 void main() {
   uvec2 now = word_pair(state, 0u);                                              // position and count
-  first_token = TOGETHER * tile * (gl_NumWorkGroups.y - 1u - gl_WorkGroupID.y);  // who has most to do begins
+  first_token = TOGETHER * tile * (gl_NumWorkGroups.y - 1u - gl_WorkGroupID.y);  // the most work comes first
   tokens = min(now.y, max_tokens);
   before = now.x;
   if (TOGETHER == 1) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Attention for CPU drivers: one subgroup does some heads of a token that share keys and values, so that each is
-// read once for all of them. A lane has a position while scores are taken, then some channels; what lanes exchange
-// each other goes by way of shared memory.
+// Attention for CPU drivers: one subgroup computes some heads of a token that share keys and values, so that these are
+// read once for all of the heads. A lane has a position for scores, then some channels; lanes exchange values through
+// shared memory.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require

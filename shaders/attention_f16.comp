@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Attention of one head (x) for 64 neighbouring tokens, or 32 of heads beyond 128 channels (y), by cooperative
-// f16 matrices: scores and sums in f32, probabilities as f16, the running maximum's correction as positions go
-// by. A subgroup has 16 tokens; beyond 128 channels two share them, with half of the channels each. With FRAGMENTS, up
-// to 128 channels, scores stay in registers: invocation 4 g + t of 32 has of a matrix tokens g and g + 8, columns 2 t,
-// 2 t + 1 and these + 8, pairs of columns together; in matrices of tokens those of a token behind each other, in those
-// of sums so or by turns, which a matrix of numbers tells (the proof at load finds out about the rest).
+// Attention of one head (x) for 64 neighbouring tokens (y), or 32 if heads have more than 128 channels, by cooperative
+// f16 matrices: scores and sums in f32, probabilities as f16, sums rescaled when the running maximum rises. A subgroup
+// has 16 tokens; beyond 128 channels two subgroups share 16 tokens, with half of the channels each. With FRAGMENTS, up
+// to 128 channels, scores stay in registers: of a matrix, invocation 4 g + t of 32 has tokens g and g + 8 and columns 2
+// t, 2 t + 1 and these + 8, in pairs of columns. In a matrix of tokens a token's pairs are adjacent; in a matrix of
+// sums they are either adjacent or alternate, which a matrix of numbers shows at run time (the proof at load checks the
+// rest).
 // variant: attention_f16 -DWIDE_LOADS=0 -DFRAGMENTS=0 -DEMULATED=0
 // variant: attention_fragments -DWIDE_LOADS=0 -DFRAGMENTS=1 -DEMULATED=0
 // variant: tests/attention_fragments_emulated -DWIDE_LOADS=0 -DFRAGMENTS=1 -DEMULATED=1
@@ -55,11 +56,11 @@ layout(push_constant, scalar) uniform Push {
   Floats sinks;
 };
 
-// Tokens of the workgroup, and positions of a step; subgroups that share tokens, and what each has of the channels in
-// fragments of 16.
+// Tokens of the workgroup, and positions of a step; subgroups that share tokens, and the channels of each, in fragments
+// of 16.
 const uint tile = head_dim > 128u ? 32u : 64u, parts = head_dim > 128u ? 2u : 1u, fragments = head_dim / 16u / parts;
-// Rows of channels of queries, keys or values, 16 bytes longer, so that neighbours begin in different banks. Rows of
-// scores of a subgroup's tokens, then of their probabilities, and of factors.
+// Rows of channels of queries, keys or values, 16 bytes longer, so that neighbours begin in different banks. Also rows
+// of scores of a subgroup's tokens, later of their probabilities, and of factors.
 const uint row_stride = chunks + 1u, score_stride = tile / 4u + 2u;
 shared uvec4 staged[tile * row_stride];
 #if !FRAGMENTS
@@ -70,14 +71,14 @@ shared uvec4 spread[4u * 64u];
 const uint items = tile * chunks, slots = items / 128u + (items % 128u != 0u ? 1u : 0u);
 uvec4 coming[slots];  // eight channels of a position
 
-// The first position that a token sees, and the one behind its last. now: position and count of the pass.
+// The first position that a token sees, and the end of those it sees. now: position and count of the pass.
 uvec2 range_of(uvec2 now, uint token) { return seen_by(now.x, token, now.y); }
 
 uint rounded(vec2 pair) { return packFloat2x16(f16vec2(pair)); }
 uvec4 rounded(key_chunk k) {
   return uvec4(rounded(k.low.xy), rounded(k.low.zw), rounded(k.high.xy), rounded(k.high.zw));
 }
-// What a load brings on its way to shared memory: f16, which f32 becomes at once, or codes.
+// What a load returns, before it goes to shared memory: f16, rounded from f32 if the cache has f32, or codes.
 uvec4 on_its_way(raw_chunk raw) { return cache_element == element_f32 ? rounded(widened_key(raw)) : raw.low; }
 uvec4 arrived(uvec4 eight) { return coded_cache ? rounded(widened_key(raw_chunk(eight, uvec4(0u)))) : eight; }
 raw_chunk load_value_chunk(uint index) {
@@ -85,14 +86,14 @@ raw_chunk load_value_chunk(uint index) {
   return load_key(values, index);
 }
 
-uint lowest;  // of the positions that the first token sees
+uint lowest;  // first position that the first token sees
 
-// The cache's place for a position of the step at `first`; for those that no token sees that of a neighbour.
+// The cache's slot for a position of the step at `first`; for a position that no token sees that of a neighbour.
 uint place_of(uint position, uint first, uint end) {
   return span_slot(first) + clamp(position, lowest, end - 1u) - first;
 }
 
-// Positions first .. of a step.
+// Loads the keys of a step, positions from `first` on.
 void load_keys(uint kv_head, uint first, uint end) {
   LATER_UNROLLED for (uint i = 0u; i < slots; ++i) {
     uint item = gl_LocalInvocationIndex + 128u * i, position = item / (8u * chunks) * 8u + item % 8u,
@@ -126,7 +127,7 @@ void stage_values() {
 const float unseen = -1e30;  // less than any score
 const float log2_e = 1.44269504;
 
-// A score, by which power of 2 it counts.
+// The exponent of 2 of a score's weight.
 float turned(float sum, float in_turns) { return softcap != 0.0 ? scaled_score(sum) * log2_e : sum * in_turns; }
 
 #if !EMULATED
@@ -151,7 +152,7 @@ tokens_of load_tokens(uint at) {
   coopMatLoad(x, staged, at, row_stride, gl_CooperativeMatrixLayoutRowMajor);
   return x;
 }
-// Plus c; by rows: a row of `staged` is what is summed over, else a column of the result.
+// The product plus c. by_rows: it sums over a row of `staged`; else a row is a column of the result.
 sums_of times_staged(tokens_of x, uint at, bool by_rows, sums_of c) {
   coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB> y;
   if (by_rows) coopMatLoad(y, staged, at, row_stride, gl_CooperativeMatrixLayoutRowMajor);
@@ -181,15 +182,15 @@ void find_order() {
   by_tokens = load_sums(0u)[2] >= 8.0;
   barrier();
 }
-// What two tokens have, for each pair; and from pairs for each token.
+// Spreads two tokens' numbers over the pairs of a matrix, and the reverse.
 vec4 for_pairs(vec2 of) { return vec4(of.x, by_tokens ? of.xy : of.yx, of.y); }
 uvec4 for_pairs(uvec2 of) { return uvec4(of.x, by_tokens ? of.xy : of.yx, of.y); }
 vec2 most_of_tokens(vec4 of) { return by_tokens ? max(of.xz, of.yw) : max(of.xy, of.zw); }
 vec2 sum_of_tokens(vec4 of) { return by_tokens ? of.xz + of.yw : of.xy + of.zw; }
 
-// Scores of a step as probabilities, as f16 in their place, which are added to the totals. `counts` and `firsts`:
-// what the invocation's tokens see, for each pair; `whole`: all of the subgroup see all positions of the step.
-// @return what earlier sums count less
+// Converts a step's scores in place to probabilities as f16 and adds them to the totals. `counts` and `firsts`: the
+// positions that the invocation's tokens see, for each pair; `whole`: all of the subgroup's tokens see all positions of
+// the step. @return the factors of earlier sums
 vec2 find_probabilities(uint first, uvec4 counts, uvec4 firsts, bool whole, float in_turns) {
   vec4 most = vec4(unseen), sum = vec4(0.0);
   uvec4 column = 2u * (LANE & 3u) + (by_tokens ? uvec4(0u, 8u, 0u, 8u) : uvec4(0u, 0u, 8u, 8u));
@@ -205,7 +206,7 @@ vec2 find_probabilities(uint first, uvec4 counts, uvec4 firsts, bool whole, floa
   vec2 largest = max(greatest, most_of_tokens(most));
   LATER_UNROLLED for (uint by = 1u; by <= 2u; ++by) largest =
       max(largest, vec2(subgroupShuffleXor(largest.x, by), subgroupShuffleXor(largest.y, by)));
-  bvec2 none_seen = equal(largest, vec2(unseen));  // no position seen so far: all count nothing
+  bvec2 none_seen = equal(largest, vec2(unseen));  // no position seen so far: all factors are 1
   vec2 factors = mix(exp2(greatest - largest), vec2(1.0), none_seen);
   greatest = largest;
   vec4 less = for_pairs(mix(largest, vec2(0.0), none_seen));
@@ -221,7 +222,7 @@ vec2 find_probabilities(uint first, uvec4 counts, uvec4 firsts, bool whole, floa
 void main() {
   uvec2 now = word_pair(state, 0u);  // position and count
   uint tokens = min(now.y, max_tokens),
-       first_token = tile * (gl_NumWorkGroups.y - 1u - gl_WorkGroupID.y);  // who has most to do begins
+       first_token = tile * (gl_NumWorkGroups.y - 1u - gl_WorkGroupID.y);  // workgroups with the most work come first
   if (first_token >= tokens) return;
   uint head = gl_WorkGroupID.x, kv_head = head / (heads / kv_heads), last_token = min(first_token + tile, tokens) - 1u;
   uint end = range_of(now, last_token).y, first;
@@ -288,13 +289,14 @@ void main() {
   LATER_UNROLLED for (uint by = 1u; by <= 2u; ++by) total +=
       vec2(subgroupShuffleXor(total.x, by), subgroupShuffleXor(total.y, by));
   vec2 inverse = 1.0 / total;
-  if (has_sinks != 0u) {  // one score more, whose value is 0
+  if (has_sinks != 0u) {  // one more score, whose value is 0
     vec2 sink = vec2(sinks.at[head] * log2_e), merged = max(greatest, sink), kept = exp2(greatest - merged);
     inverse = kept / (total * kept + exp2(sink - merged));
   }
   vec4 by_all = for_pairs(inverse);
   barrier();  // values have been read
-  // Two neighbouring channels of eight invocations are not 16 bytes: through shared memory, two fragments at a time.
+  // Two neighbouring channels of eight invocations are less than 16 bytes, so sums go through shared memory, two
+  // fragments at a time.
   uint strip = SUBGROUP * (16u * row_stride);
   for (uint part = 0u; part < fragments; part += 2u) {
     LATER_UNROLLED for (uint c = 0u; c < fragments; ++c) if (c / 2u == part / 2u) {
@@ -317,7 +319,7 @@ void main() {
 void main() {
   uvec2 now = word_pair(state, 0u);  // position and count
   uint tokens = min(now.y, max_tokens),
-       first_token = tile * (gl_NumWorkGroups.y - 1u - gl_WorkGroupID.y);  // who has most to do begins
+       first_token = tile * (gl_NumWorkGroups.y - 1u - gl_WorkGroupID.y);  // workgroups with the most work come first
   if (first_token >= tokens) return;
   uint head = gl_WorkGroupID.x, kv_head = head / (heads / kv_heads), last_token = min(first_token + tile, tokens) - 1u;
   uint end = range_of(now, last_token).y, first;
@@ -325,7 +327,7 @@ void main() {
   first = lowest / tile * tile;
   uint part = gl_SubgroupID % parts, own_token = gl_SubgroupID / parts * 16u,
        first_channel = part * fragments * 2u;  // in chunks
-  // Two lanes have a token's row of scores, quads of positions by turns.
+  // Two lanes share a token's row of scores and take its quads of positions alternately.
   uint row = gl_SubgroupInvocationID / 2u, side = gl_SubgroupInvocationID & 1u;
   uvec2 own_range = range_of(now, min(first_token + own_token + row, last_token));
   uint own_first = own_range.x, own_count = own_range.y;
@@ -384,7 +386,7 @@ void main() {
     bool none_seen = largest == unseen;  // no position seen so far
     float factor = none_seen ? 1.0 : exp2(greatest - largest), sum = 0.0;
     greatest = largest;
-    barrier();  // the other's scores have been read
+    barrier();  // the other lane's scores have been read
     LATER_UNROLLED for (uint i = 0u; i < tile / 8u; ++i) {
       vec4 p = none_seen ? vec4(0.0) : exp2(s[i] - largest);
       uvec2 words = uvec2(rounded(p.xy), rounded(p.zw));
@@ -414,7 +416,7 @@ void main() {
   }
 
   float inverse = 1.0 / total;
-  if (has_sinks != 0u) {  // one score more, whose value is 0
+  if (has_sinks != 0u) {  // one more score, whose value is 0
     float sink = sinks.at[head] * log2_e, merged = max(greatest, sink), kept = exp2(greatest - merged);
     inverse = kept / (total * kept + exp2(sink - merged));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sums and products in registers alone: benchmarks warm a device by it, and see by its time whether the device ran at
-// its full clock. Not part of any plan.
+// Sums and products in registers only: benchmarks warm up a device with it, and its time shows whether the device runs
+// at its full clock. Not part of any plan.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require

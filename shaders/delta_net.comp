@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The gated delta rule: a state of each value head, which a token lets fade and corrects; or Mamba-2's, where it adds
-// without correcting. One workgroup some columns of a head (x), which it takes from token to token; of a batch each (y)
-// a slot's token. Keys, queries and gates of some tokens are made ready together; then `lanes` invocations take a
-// column, which they hold in registers, through them.
+// The gated delta rule: a state per value head, which each token decays and corrects; or Mamba-2's rule, which adds
+// without correcting. A workgroup has some columns of a head (x) and processes token after token; with a batch, a
+// slot's token per workgroup (y). Keys, queries and gates of some tokens are staged together; then `lanes` invocations
+// process them for a column, which they hold in registers.
 // variant: delta_net -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -15,7 +15,7 @@
 #include "memory.glsl"
 #include "state.glsl"
 
-// NVIDIA's driver writes these loops out as it is, and llvmpipe would compile for seconds (tools/embed_shaders).
+// NVIDIA's driver unrolls these loops by itself; llvmpipe would compile for seconds (tools/embed_shaders).
 #define EACH_QUAD(i) [[dependency_infinite]] for (uint i = 0u; i < quads; ++i)
 #define EACH_OWN(c) [[dont_unroll]] for (uint c = 0u; c < own; ++c)  // unrolled: as in subgroup.glsl
 
@@ -40,19 +40,19 @@ layout(push_constant, scalar) uniform Push {
 
 #include "slots.glsl"
 
-// Where queries, keys and values of a token are.
+// Offsets of a token's queries, keys and values.
 const bool corrects = state_space == 0u;
 const uint key_width = key_heads * key_dim, value_width = value_heads * value_dim,
            row_width = 2u * key_width + value_width;
 const uint queries_at = corrects ? 0u : value_width + key_width, keys_at = corrects ? key_width : value_width,
            values_at = corrects ? 2u * key_width : 0u;
-// A column's sums are four, each of every fourth row.
-const uint own = 4u / lanes;  // of an invocation
+// A column has four sums, each over every fourth row.
+const uint own = 4u / lanes;  // per invocation
 const uint quads = (key_dim + 3u) / 4u, columns = workgroup_size / lanes;
 const bool whole_quads = key_dim % 4u == 0u, held = value_dim <= parts * columns;  // no invocation has two columns
-// Tokens made ready at once: 16; eight of heads above 128, and where a column has one lane, which 16 KiB have room for.
+// Tokens staged at once: 16; eight if heads are above 128 or a column has one lane, which fits in 16 KiB.
 const uint staged = 8u + 8u * ((384u - key_dim) / 256u) * (lanes / 4u);
-const uint stride = 4u * quads + 1u;  // of vectors, so that none of 16 meets another in a bank
+const uint stride = 4u * quads + 1u;  // of vectors, so that 16 of them begin in different banks
 
 shared float queries[staged * stride], keys[staged * stride];
 shared float factors[2u * staged], fades[staged], writes[staged];
@@ -61,7 +61,7 @@ uint head, key_head, first_row;
 
 float word(Words from, uint index) { return uintBitsToFloat(from.at[index]); }
 
-// 1 / the length of a staged vector, 1e-6 added to the square; a query's divided by sqrt(key_dim) too.
+// 1 / the length of a staged vector, with 1e-6 added to the square; a query is also divided by sqrt(key_dim).
 float factor_of(uint token, bool of_query) {
   precise float all = 0.0;
   for (uint i = 0u; i < key_dim; ++i) {
@@ -87,7 +87,7 @@ void stage_gates(uint row, uint place, float fade, float shifted) {
   fades[place] = canonical_exp(exponent);
 }
 
-// Keys and queries of `count` tokens, divided by their lengths where the rule corrects, and their gates.
+// Stages keys and queries of `count` tokens, divided by their lengths if the rule corrects, and their gates.
 void stage(uint row, uint count, float fade, float shifted) {
   barrier();
   for (uint i = gl_LocalInvocationIndex; i < count * 4u * quads; i += workgroup_size) {
@@ -113,7 +113,7 @@ void stage(uint row, uint count, float fade, float shifted) {
   barrier();
 }
 
-// Of a column's four sums, which its invocations have.
+// Adds up a column's four sums, which its invocations have.
 float whole(float sums[own]) {
   if (lanes == 4u) {
     precise float two = sums[0] + subgroupShuffleXor(sums[0], 1u);
@@ -124,7 +124,7 @@ float whole(float sums[own]) {
   return all;
 }
 
-// Of Mamba-2, what comes out of the state and the value itself, times silu of the gate.
+// For Mamba-2: the state's output plus the skipped value, times silu of the gate.
 float gated(float all, float value, float g, float skips) {
   precise float skipped = skips * value;
   precise float sum = all + skipped;
@@ -160,7 +160,7 @@ void main() {
           bool empty = (fresh && first == 0u) || (!whole_quads && row >= key_dim);
           s[i * own + c] = empty ? 0.0 : word(recurrent, kept + row * value_dim + j);
         }
-      // A token's value and gate are asked for while the token before is computed.
+      // A token's value and gate are loaded while the previous token is computed.
       uint column = head * value_dim + j;
       float value = value_at(first_row + first, column), g = gate_at(first_row + first, column);
       for (uint token = first; token < end; ++token) {

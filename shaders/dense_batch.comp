@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The language model head for a small batch of tokens at once: dense_matmul of normalised activations with one read of
-// the weights for a tile of up to 8 tokens. A subgroup has four rows at a time. A lane has four columns of each 128 or
-// so, which are half of a virtual lane's octet, so that the 32 sums of rows and tokens stay in registers and each load
-// of activations serves four rows; the virtual lanes come in turns.
+// The language model head for a small batch of tokens: dense_matmul of normalised activations, with one read of the
+// weights for a tile of up to 8 tokens. A subgroup has four rows at a time. A lane has four columns of each 128 or so,
+// half of a virtual lane's octet, so that the 32 sums of rows and tokens stay in registers and each load of activations
+// serves four rows; the virtual lanes are computed in turn.
 // variant: dense_batch -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -39,7 +39,7 @@ uvec2 advanced(uvec2 from, uint bytes) {
   return uvec2(low, from.y + carried);
 }
 
-// Four columns of a row as they lie in memory.
+// Four columns of a row as stored.
 uvec4 raw_quad(Words from, uint index) {
   return weight_element == element_f32 ? word_quad(from, index) : uvec4(word_pair(from, index), 0u, 0u);
 }
@@ -50,10 +50,9 @@ vec4 widened(uvec4 raw) {
 }
 
 vec4 sums[TOKENS * ROWS];     // by token and row
-uvec4 even[ROWS], odd[ROWS];  // of steps, on their way
+uvec4 even[ROWS], odd[ROWS];  // of steps, in flight
 
-// Pointers of the lane's quad of a step: what a token or row has lies at distances that are constants, which go into
-// the loads.
+// Pointers of the lane's quad of a step: a token's or row's data is at constant distances, which are part of the loads.
 #define at_step(from, bytes, step_) Words(advanced(uvec2(from), within_row(step_, own) * (bytes)))
 #define load_step(raw, step_)                                                   \
   {                                                                             \
@@ -77,7 +76,7 @@ uint within_row(uint step_, uint own) {
   return quads % 64u == 0u ? min(step_, steps - 1u) * 64u + own : min(64u * step_ + own, quads - 1u);
 }
 
-// Sums over the lane's quads, its own-th of every 64. x: of the tile's first token; w: of the first row.
+// Sums over the lane's quads, the own-th of every 64. x: of the tile's first token; w: of the first row.
 void multiply(Words x, Words w, uint own) {
   each_sum(k) sums[k] = vec4(0.0);
   load_step(even, 0u) load_step(odd, 1u) for (uint step_ = 0u; step_ < steps; step_ += 2u) {
@@ -86,13 +85,13 @@ void multiply(Words x, Words w, uint own) {
     }
   }
 }
-// Sum of the four accumulators: half of an octet's.
+// Sum of the four accumulators: half of an octet's sum.
 float half_sum(vec4 v) {
   precise float sum = (v.x + v.y) + (v.z + v.w);
   return sum;
 }
 
-// Sums over the lanes of many numbers at once: halves of the numbers are handed over.
+// Sums many numbers over the lanes at once: lanes exchange halves of the numbers.
 #define fold(v, distance, count)                                                                                      \
   [[unroll]] for (uint k = 0u; k < count; ++k) {                                                                      \
     bool upper_ = (lane & distance) != 0u;                                                                            \
@@ -100,7 +99,7 @@ float half_sum(vec4 v) {
     v[k] = both;                                                                                                      \
   }
 
-// The product of one row and token, where subgroups are narrow: none of those that can choose.
+// The product of one row and token, for narrow subgroups; devices that can choose a subgroup size do not need it.
 float one_sum(Words x, Words w, uint token, uint row) {
   float part[8];
   LATER_UNROLLED for (uint j = 0u; j < 8u; ++j) {
@@ -123,15 +122,15 @@ float one_sum(Words x, Words w, uint token, uint row) {
 
 void main() {
   find_place();
-  // Tiles of tokens beside each other: weights come from memory once.
+  // Workgroups of different tiles of tokens are neighbours: weights come from memory once.
   uint place = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x, worker = place / gl_NumWorkGroups.y;
   uint first_token = place % gl_NumWorkGroups.y * tile_tokens, count = state.at[state_count];
-  uint end_token = min(count, first_token + tile_tokens);  // no return: behind that the driver takes lanes apart
+  uint end_token = min(count, first_token + tile_tokens);  // no early return: behind one the driver diverges lanes
   Words x = Words(advanced(uvec2(input_), first_token * columns * 4u));
 
   const uint group_count = (rows + ROWS - 1u) / ROWS;
   for (uint group = worker * subgroups + subgroup_index; group < group_count; group += gl_NumWorkGroups.x * subgroups) {
-    // The last rows once more rather than none: same bits.
+    // Past the end the last rows are computed again, with the same bits.
     uint first_row = rows < ROWS ? 0u : min(ROWS * group, rows - ROWS), high, low;
     umulExtended(first_row, quads * (weight_element == element_f32 ? 16u : 8u), high, low);
     uvec2 first = advanced(uvec2(weight), low);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The language model head: rows of dense weights times the normalised activations of a token (y). A subgroup takes four
-// rows at once.
+// The language model head: rows of dense weights times the normalised activations of a token (y). A subgroup computes
+// four rows at once.
 // variant: dense_matmul -DWIDE_LOADS=0
 // variant: dense_matmul_cpu -DWIDE_LOADS=1
 #version 460

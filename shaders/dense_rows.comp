@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The language model head of one token for llvmpipe: rows of dense weights times what rms_norm left, with the bits of
-// dense_matmul. A workgroup of one subgroup has rows_together rows from beginning to end without a loop
-// (unrolled.glsl).
+// The language model head of one token for llvmpipe: rows of dense weights times the output of rms_norm, with the bits
+// of dense_matmul. A workgroup of one subgroup computes rows_together rows without a loop (unrolled.glsl).
 // variant: dense_rows -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -28,12 +27,12 @@ layout(push_constant, scalar) uniform Push {
   uvec2 binary;
 };
 
-const bool halved = weight_element != element_f32;  // a word has two columns, of a row's even and odd ones
-const uint block_vectors = (halved ? 128u : 256u) / vector_width;  // of 256 columns, which have a sum each
+const bool halved = weight_element != element_f32;  // a word has two columns of a row, an even and an odd one
+const uint block_vectors = (halved ? 128u : 256u) / vector_width;  // of 256 columns, which have one sum each
 const uint row_words = halved ? columns / 2u : columns, row_vectors = row_words / vector_width;
 
-// Finite f16 values, which is all that weights hold; llvmpipe's own way goes bit by bit (memory.glsl). Its vectors have
-// 4 to 16 lanes; what has others may take f32 below 2^-126 for 0, which small f16 values are here.
+// Finite f16 only, as in all weights; llvmpipe's own conversion goes bit by bit (memory.glsl). Its vectors have 4 to 16
+// lanes; drivers with other widths may flush f32 below 2^-126 to 0, which small f16 values are here.
 float widened(int upper) {
   return subgroup_width == 0u || subgroup_width > 16u
              ? unpackHalf2x16(uint(upper) >> 16).x
@@ -51,7 +50,7 @@ float product_of_row(Words row) {
       uint a = words_from(input_, 2u * at), b = words_from(input_, 2u * at + vector_width), pair = 2u * vector_lane;
       bool upper = vector_lane >= vector_width / 2u;
       uint low_even = lane_of(a, pair), low_odd = lane_of(a, pair + 1u), high_even = lane_of(b, pair),
-           high_odd = lane_of(b, pair + 1u);  // by all lanes: of one that is not active none may read
+           high_odd = lane_of(b, pair + 1u);  // by all lanes: an inactive lane must not be read
       uint even = upper ? high_even : low_even, odd = upper ? high_odd : low_odd;
       vec2 both =
           weight_element == element_f16 ? vec2(widened(int(w << 16)), widened(int(w & 0xffff0000u))) : bf16_pair(w);
@@ -64,7 +63,7 @@ float product_of_row(Words row) {
       low[k] = sum;
     }
   }
-  // Of eight neighbours first: columns 1, 2 and 4 apart. A virtual lane has four words of f16, or eight.
+  // Sums of eight neighbours first: columns 1, 2 and 4 apart. A virtual lane has four words of f16, or eight.
   LATER_UNROLLED for (uint k = 0u; k < block_vectors; ++k) {
     precise float sum = halved ? low[k] + high[k & 31u] : low[k];
     sum = over(over(sum, 1u), 2u);
@@ -75,7 +74,7 @@ float product_of_row(Words row) {
       precise float sum = low[2u * k] + low[2u * k + 1u];
       low[k] = sum;
     }
-  // Virtual lanes 16, 8, 4, 2 and 1 apart, at first in vectors of their own.
+  // Then virtual lanes 16, 8, 4, 2 and 1 apart; at first they are in different vectors.
   const uint vectors = !halved && vector_width == 4u ? 32u : block_vectors;
   LATER_UNROLLED for (uint i = 0u; i < 5u; ++i)
       LATER_UNROLLED for (uint k = 0u; k < 16u; ++k) if (k < (16u >> i) && 2u * (16u >> i) <= vectors) {

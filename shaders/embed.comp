@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Rows of the embedding table for the tokens of the pass, to which a row by position and one for all of a kind may be
-// added, and the tokens' place in the history. One workgroup a token (y). Where workgroups wait for each other behind
-// it, further ones (x, of all y) make blank what those will write: all of some of it and, of what attention's spans
-// have, the spans that the pass has.
+// Looks up rows of the embedding table for the tokens of the pass, to which a row per position and a row per kind may
+// be added; also writes the tokens to the history. One workgroup per token (y). If later dispatches wait for exchanged
+// words, further workgroups (x, of all y) write the unwritten pattern where these will be: everywhere in some buffers
+// and, among attention's results of spans, for the spans of the pass.
 // variant: embed -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -21,8 +21,8 @@ layout(constant_id = 4) const uint max_tokens = 1;
 layout(constant_id = 5) const uint context = 256;
 layout(constant_id = 6) const float scale = 0.0;
 layout(constant_id = 7) const uint slot_words = 0;
-layout(constant_id = 8) const uint blank_quads = 0;  // of 16 bytes; 0: nothing is made blank
-layout(constant_id = 9) const uint stretches = 1;    // of what attention has of spans
+layout(constant_id = 8) const uint blank_quads = 0;  // of 16 bytes; 0: nothing is blanked
+layout(constant_id = 9) const uint stretches = 1;    // of attention's results of spans
 layout(constant_id = 10) const uint span_quads = 0;
 layout(constant_id = 11) const uint spans = 1;
 layout(constant_id = 12) const uint stretch_quads = 0;  // from one to the next

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a token's experts gave, weighed, onto the residual stream or by itself. One workgroup a token (y).
+// The weighted sum of the outputs of a token's experts, added to the residual stream or by itself. One workgroup per
+// token (y).
 // variant: expert_sum -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require

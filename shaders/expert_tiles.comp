@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Tokens by the experts that route chose for them, in tiles that share one read of an expert's weights. A workgroup an
-// expert (x), each of which counts the tokens of all: an invocation has neighbouring pairs of token and choice, so that
-// an expert's stand in their order whoever comes first.
+// Groups tokens by the experts that route chose for them into tiles that share one read of an expert's weights. One
+// workgroup per expert (x), each of which counts the tokens of all experts: an invocation has neighbouring pairs of
+// token and choice, so that an expert's pairs keep their order whichever invocation comes first.
 // variant: expert_tiles -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -35,7 +35,7 @@ void main() {
        end = min(first + share, pairs), found = 0u;
   for (uint pair = first; pair < end; ++pair) {
     uint e = expert_of(pair);
-    if (e < experts) atomicAdd(of_expert[e], 1u);  // a count: in whatever order
+    if (e < experts) atomicAdd(of_expert[e], 1u);  // a count: any order will do
     if (e == expert) ++found;
   }
   of_invocation[own] = found;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Tokens' activations as matmul_batch multiplies them, with or without a norm in front: blocks of 32 columns in 24 bits
-// of a common scale (docs/kernels.md, "Product of coded weights"). Behind a norm one workgroup a token (y), else as
-// many (x) as there are; four neighbouring invocations have a block.
+// Tokens' activations in the form that matmul_batch multiplies, with or without a norm first: blocks of 32 columns in
+// 24 bits with a common scale (docs/kernels.md, "Product of coded weights"). With a norm one workgroup per token (y),
+// else any number (x); four neighbouring invocations have a block.
 // variant: fixed -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -19,7 +19,7 @@ layout(constant_id = 2) const uint prologue = 0;
 layout(constant_id = 3) const float eps = 1e-5;
 layout(constant_id = 4) const uint subgroup_width = 0;
 layout(constant_id = 5) const uint rows_per_token = 1;
-layout(constant_id = 6) const uint tiled = 0;  // as matmul_batch by matrices reads it
+layout(constant_id = 6) const uint tiled = 0;  // the order that matmul_batch by matrices reads
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 const bool normalises = prologue == 3u;
@@ -35,7 +35,7 @@ void main() {
   uint token = gl_WorkGroupID.y, first = token * (width / 4u);
   bool wanted = token / rows_per_token < state.at[state_count];
   if (subgroup_width < 32u && !wanted)
-    return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
+    return;  // GPUs: behind a return the driver diverges lanes, and everything waits for the count
   float largest, r = 1.0;
   if (normalises) r = inverse_rms(input_, first, norm_weight, eps, largest);
   for (uint begin = gl_WorkGroupID.x * workgroup_size; begin < octets; begin += gl_NumWorkGroups.x * workgroup_size) {
@@ -65,14 +65,15 @@ void main() {
     }
     sums += subgroupShuffleXor(sums, 1u);
     sums += subgroupShuffleXor(sums, 2u);
-    // A part of all blocks behind the other: neighbours read neighbours. Tiled: of eight tokens a part of a block.
+    // All blocks' first parts, then their second parts: neighbours read neighbours. Tiled: for eight tokens a part of a
+    // block.
     uint in_tile = token & 7u, of_tile = (token - in_tile) * 7u * blocks, plane = tiled != 0u ? 32u : 4u * blocks;
     uint at = tiled != 0u ? 0u : token * 7u * blocks + block;
     uint pair = tiled != 0u ? 2u * of_tile + 96u * block + 4u * in_tile + (octet & 3u)
                             : 2u * (at + (octet >> 1 & 1u) * blocks) + (octet & 1u);
     if (wanted && own < octets) {
       WordPairs(output_).at[pair] = upper_words;
-      uint turned = tiled != 0u ? 0x7f7f7f7fu : 0u;  // 127 less bytes without a sign
+      uint turned = tiled != 0u ? 0x7f7f7f7fu : 0u;  // bytes are stored as 127 minus an unsigned byte
       WordPairs(output_).at[pair + plane] = middle_words ^ turned;
       WordPairs(output_).at[pair + 2u * plane] = lower_words ^ turned;
       uint scale_ = greatest_bits < 0x7f800000u ? (exponent - 22u) << 23 : floatBitsToUint(not_a_number);

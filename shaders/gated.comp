@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The activation of gates and their ups, which two products left, or of logits. One workgroup some quads (x) of a token
-// (y).
+// The activation of gates, multiplied by their ups, from the results of two products; or of logits. One workgroup per
+// some quads (x) of a token (y).
 // variant: gated -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -20,7 +20,7 @@ layout(local_size_x_id = 0) in;
 
 layout(push_constant, scalar) uniform Push { Words gate, up, output_, state, choice, gate_bias, up_bias; };
 
-// What C++ writes here in the place of what mod() becomes (kernels/splice.hpp).
+// C++ replaces the instruction that mod() becomes (kernels/splice.hpp).
 float activation(float g, float u) { return mod(g, u); }
 
 void main() {
@@ -30,7 +30,7 @@ void main() {
     vec4 g = float_quad(gate, first + i), u = float_quad(up, token * (up_stride / 4u) + i), y;
     if (biased != 0u) {
       uint at = i;
-      if (biased == 1u) {  // those of the experts that the token has
+      if (biased == 1u) {  // the biases of the token's experts
         uint part = quads / experts_used;
         at = choice.at[2u * token * experts_used + i / part] * part + i % part;
       }

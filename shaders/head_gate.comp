@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Heads, normalised or as they are, times an activation of their gates. One workgroup a head (x) of a token (y).
+// Heads, normalised or unchanged, times an activation of their gates. One workgroup per head (x) of a token (y).
 // variant: head_gate -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require

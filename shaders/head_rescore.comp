@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The head's second look (docs/kernels.md, "Screened head"): exact logits, with the bits of dense_matmul, of the rows
-// that their bounds do not rule out, in the place of the bounds. All rows where the pass cannot do without.
+// The second pass of the screened head (docs/kernels.md, "Screened head"): replaces the bounds by exact logits, with
+// the bits of dense_matmul, in the rows that their bounds do not rule out; in all rows if the pass needs them.
 // variant: head_rescore -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -38,8 +38,8 @@ void read_y() {
   }
 }
 
-// Of as many shares of the workgroups the largest each, of these the least: no more than the logit of that rank, since
-// so many reach it.
+// Takes the largest lower bound of each of `rank` shares of the workgroups, and of these the least: it is at most the
+// logit of that rank, since at least `rank` logits reach it.
 float least_of_shares(uint rank) {
   for (uint i = gl_LocalInvocationIndex; i < lowest_count; i += workgroup_size) all_lowest[i] = Floats(lowest).at[i];
   workgroup_barrier();
@@ -57,9 +57,9 @@ float least_of_shares(uint rank) {
   return least;
 }
 
-// The rows that bounds do not rule out: found by all, then a subgroup for each.
+// Recomputes the rows that bounds do not rule out: all invocations find them, then each row gets a subgroup.
 uvec2 rescore_some(screening s) {
-  // What is read first does not wait for each other.
+  // The first loads do not wait for each other.
   uint own = gl_WorkGroupID.x * workgroup_size + gl_LocalInvocationIndex;
   float bound = Floats(bounds).at[min(own, rows - 1u)], threshold = uintBitsToFloat(0xff800000u);
   LATER_UNROLLED for (uint start = 0u; start < lowest_count; start += workgroup_size) threshold =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The head's first look (docs/kernels.md, "Screened head"): rows as int8 times the normalised activations as 15-bit
-// integers give every logit an upper bound and the largest logit a lower one, for half of the bytes. Also leaves the
-// normalised activations, for the rows that are computed exactly.
+// The first pass of the screened head (docs/kernels.md, "Screened head"): rows as int8 times the normalised activations
+// as 15-bit integers give every logit an upper bound and the largest logit a lower one, for half of the bytes. Also
+// writes the normalised activations, for the rows that are computed exactly.
 // variant: head_screen -DWIDE_LOADS=0 -DINTEGER_DOT=1
 // variant: head_screen_portable -DWIDE_LOADS=0 -DINTEGER_DOT=0
 #version 460
@@ -32,7 +32,7 @@ layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, codes, scales, bounds, y, lowest, state; };
 
 const uint tiles = columns / 16u;
-// y = step * (256 * high + low), rounded; a quad of columns a word.
+// y = step * (256 * high + low), rounded; one word per quad of columns.
 shared uvec4 high_y[tiles], low_y[tiles];
 shared float magnitudes[workgroup_size / 4u], lowest_of[workgroup_size / 4u];
 
@@ -76,9 +76,9 @@ void main() {
   if (!screens) return;
   magnitude = 0.0;
   for (uint g = 0u; g < subgroups; ++g) magnitude += magnitudes[g];
-  // How far the exact logit may be from what follows, in steps of a row's codes: half a step a column; the rounding of
-  // y; all floating-point errors, those of the exact logit as well, several times over. What is no usual number may be
-  // anything.
+  // Bound of the distance between the exact logit and this one, in steps of a row's codes: half a step per column, the
+  // rounding of y, and all floating-point errors, those of the exact logit included, several times over. An infinite or
+  // NaN result may mean anything.
   float rounding = float(columns / 32u + 16u) * 1.6e-5;
   float apart = (0.502 + rounding) * magnitude + float(columns) * 0.0022 * most;
   bool usual = finite(magnitude) && magnitude >= 1e-15 && magnitude <= 1e15;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// All layers of a decode pass as one dispatch, for GPUs on which all its workgroups run at once: each stays on its
-// multiprocessor and walks the layers' steps. There is no barrier between steps. A vector that crosses workgroups is
-// full of a pattern that no number has when the pass begins (plan::sequence::blank_bytes), and its readers wait until
-// each element is something else. What a step needs from memory that others do not write (weights, norms, the cache of
-// earlier tokens) is loaded before the wait. No wait is for good: who times out says so in `progress`, all
-// others leave as well, and the last to leave makes the pass's result NaN, from which no token is drawn. NVIDIA's
-// driver makes a subgroup operation dear (some 100 cycles, and registers spilled around a call) wherever it cannot tell
-// that all lanes come by: behind a branch or loop on what was loaded or voted. So conditions around them hang on
-// constants and the workgroup's number alone, and waiting uses none.
+// All layers of a decode pass in one resident dispatch, for GPUs on which all its workgroups run at once: each
+// workgroup stays on its multiprocessor and computes the steps of one layer after the other. There is no barrier
+// between steps. A vector that crosses workgroups holds the unwritten pattern, which no number has, when the pass
+// begins (plan::sequence::blank_bytes); readers wait until each element differs from it. Data that other workgroups do
+// not write (weights, norms, the cache of earlier tokens) is loaded before the wait. No wait is endless: a workgroup
+// that times out sets a flag in `progress`, all others leave as well, and the last to leave makes the pass's result
+// NaN, from which no token is drawn. NVIDIA's driver makes a subgroup operation slow (some 100 cycles, and registers
+// spilled around a call) where it cannot prove that all lanes reach it: in a branch or loop on a loaded or voted value.
+// So conditions around them depend on constants and the workgroup's number only, and waits have none.
 // variant: layers -DWIDE_LOADS=0 -DLONG_CONTEXTS=0
 // variant: layers_long -DWIDE_LOADS=0 -DLONG_CONTEXTS=1
 #version 460
@@ -66,57 +66,57 @@ layout(push_constant, scalar) uniform Push {
 Words scales, output_, keys, values;
 #include "epilogue.glsl"
 
-// kernels::layers: the words of `progress` in use, and places of a layer's arguments.
+// kernels::layers: the words of `progress` in use, and indices of a layer's arguments.
 const uint progress_left = 1u, progress_timed_out = 3u;
 const uint further_ffns = ffns_before + ffns_behind - 1u;
 const uint argument_count = 21u + 8u * further_ffns, argument_keys = 1u, argument_values = 2u, argument_weights = 8u,
            argument_partials = 20u;
 
-// Steps of an FFN before attention and of a second one behind it come last.
+// The steps of an FFN before attention and of a second FFN behind it have the last numbers.
 const uint steps = 5u + 2u * further_ffns, products = steps - 1u, step_qkv = 0u, step_attention = 1u,
            step_projection = 2u, step_gated = 3u, step_down = 4u, step_early_gated = 5u, step_early_down = 6u,
            step_late_gated = 7u, step_late_down = 8u;
 // plan/resident.hpp has the same numbers, and chooses shapes for which they suffice.
-const uint threads = 1024u, members = threads / 32u;  // of a workgroup: invocations, subgroups
-const uint loads = 5u;                                // quads of weight words of a lane
-const uint finisher = members - 1u;  // the subgroup that finishes the workgroup's rows; mostly it has no task itself
+const uint threads = 1024u, members = threads / 32u;  // per workgroup: invocations, subgroups
+const uint loads = 5u;                                // quads of weight words per lane
+const uint finisher = members - 1u;  // the subgroup that finishes the rows; mostly it has no task itself
 const uint octets_of_context = (context + 7u) / 8u, most_spans = (context + span_positions - 1u) / span_positions,
            partial_quads = quads + 1u;
 const uint merged_together =
-    6u;  // spans; about as many as workgroups attend to at once on an H200 at BitNet 2B's 20 heads
-const uint unwritten = 0xffffffffu;  // no number that arithmetic gives
+    6u;  // spans; about the number that workgroups compute at once on an H200 at BitNet 2B's 20 heads
+const uint unwritten = 0xffffffffu;  // the unwritten pattern: no arithmetic result has these bits
 
-struct step_share {  // what a product is for this workgroup
+struct step_share {  // a workgroup's share of a product
   uint columns, first_group, groups, slices, inverse_slices, part;
 };
 shared step_share shares[steps];
-shared uvec2 tasks[products * members];  // of each subgroup in each product: task_of
+shared uvec2 tasks[products * members];  // task_of each subgroup in each product
 shared uint64_t places[layers * argument_count];
-// int8 input; lanes behind a task's last tile read what follows, for weights of 0
+// int8 input; lanes behind a task's last tile read the words behind it and multiply them by weights of 0
 #if LONG_CONTEXTS
 const uint sharing = 4u;  // heads that share keys and values
-// In attention sums of values of octets of two heads, [2, octets, quads], or of spans, [spans, quads], as floats.
+// In attention: sums of values of octets of two heads, [2, octets, quads], or of spans, [spans, quads], as floats.
 const uint input_quads = columns_max / 16u + 48u;
 shared uvec4 sx[input_quads > 64u * quads ? input_quads : 64u * quads];
 #else
 shared uvec4 sx[columns_max / 16u + 48u];
 #endif
 shared int partial[members * 4u];   // sums of a subgroup's four rows over its slice of the columns
-shared ivec4 totals[members / 4u];  // sums of what subgroups put into sx
+shared ivec4 totals[members / 4u];  // sums of the values that subgroups put into sx
 shared vec4 subgroup_largest[members / 4u];
-shared vec4 sums_by_lane[16];  // squares: blocks b, b + 16, b + 8, b + 24 in quad b % 8, those from 32 on in the eight
-                               // quads behind
+shared vec4 sums_by_lane[16];  // sums of squares: blocks b, b + 16, b + 8, b + 24 are in quad b % 8, blocks from 32 on
+                               // in the eight quads behind
 shared vec2 rotation[head_dim / 2u];  // sine, cosine
 #if LONG_CONTEXTS
 shared vec4 maxima_of[sharing * 8u], totals_of[sharing * 8u];  // of octets: [heads, octets]
-shared vec4 factors_of[32u];         // of spans that are merged: of what is there, of the span; the span's total
+shared vec4 factors_of[32u];         // of merged spans: of the sum so far, of the span; the span's total
 shared vec4 fresh[sharing * quads];  // queries of this position
 #else
 shared float span_totals[32], span_maxima[32];
 shared vec4 sums_of[32u * quads];  // attention: sums of values of an octet, or of a span
 shared vec4 fresh[quads];          // query of this position
 #endif
-shared uvec2 fresh_words[2u * quads];  // its key and value, as the caches have them
+shared uvec2 fresh_words[2u * quads];  // key and value of this position, as the caches store them
 shared uint shared_position;
 shared float scales_of[layers * products * 3u];
 shared vec4 kept_stream[64u + 32u * further_ffns];  // the residual of this workgroup's rows
@@ -126,15 +126,15 @@ shared bool leaves_last;
 uint sub;
 bool timed_out;
 uvec4 w[loads];              // weights of the next product
-uvec4 w_after;               // of the product behind the attention
-uint touched, touched_norm;  // words of what comes next
+uvec4 w_after;               // weights of the product behind attention
+uint touched, touched_norm;  // words of the next weights and norm
 uvec4 key_words[4];
 uvec2 value_words[8];
 
 uint64_t place(uint layer, uint argument) { return places[layer * argument_count + argument]; }
 bool is_gated(uint step) { return step >= step_gated && (step & 1u) != 0u; }
 bool is_down(uint step) { return step >= step_down && (step & 1u) == 0u; }
-// Places of an FFN besides the one that all have: gated, the stream behind it, weights.
+// Argument indices of an FFN other than the one that every layer has: gated values, the stream behind it, weights.
 uint further_place(uint step) { return 21u + (step >= step_late_gated ? 8u * ffns_before : 0u); }
 uint64_t output_of(uint layer, uint step) {
   return place(layer, step <= step_down ? step + 3u : further_place(step) + 1u - (step & 1u));
@@ -156,7 +156,7 @@ uint64_t weight_of(uint layer, uint step, uint which) {
   if (step > step_down) return place(layer, further_place(step) + 5u - 3u * (step & 1u) + which);
   return place(layer, argument_weights + 3u * product_of(step) + which);
 }
-// The step that ends the half of a layer which a step begins: it adds to the beginning step's input.
+// The step that ends the sublayer which `step` begins: it adds its result to the input of `step`.
 uint end_of_half(uint step) { return step == step_qkv ? step_projection : is_gated(step) ? step + 1u : step_attention; }
 uint kept_of(uint end) {
   return end == step_projection ? 0u : end == step_down ? 32u : end == step_early_down ? 64u : 32u + 32u * further_ffns;
@@ -169,19 +169,19 @@ uint groups_in(uint step) {
 uint tiles_in(uint step) {
   return (step == step_projection ? q_size : is_down(step) ? intermediate_size : hidden_size) / 16u;
 }
-// A group's slices of the columns, each of one subgroup, and the tiles of a slice.
+// The slices into which a group's columns are divided, one subgroup each, and the tiles of a slice.
 uint slices_of(uint step) {
   uint workers = parts - (step == step_projection ? heads : 0u);
   return min(members / ((groups_in(step) + workers - 1u) / workers), (tiles_in(step) + 31u) / 32u);
 }
 uint part_of(uint step) { return (tiles_in(step) + slices_of(step) - 1u) / slices_of(step); }
 
-// Computed once: integer divisions take longer than anything else a step does for itself.
+// Computed once: integer divisions take longer than all other index arithmetic of a step.
 step_share share_of(uint step) {
   step_share s;
   uint groups = groups_in(step);
   s.columns = 16u * tiles_in(step);
-  // Workgroups that attend at any context have no part in the output projection.
+  // Workgroups that compute attention at any context have no part in the output projection.
   uint skipped = step == step_projection ? heads : 0u, worker = gl_WorkGroupID.x - skipped, workers = parts - skipped;
   s.slices = slices_of(step);
   s.inverse_slices = 65536u / s.slices + 1u;
@@ -192,14 +192,13 @@ step_share share_of(uint step) {
   return s;
 }
 
-// A subgroup's task: first quad of weight words; their number, and in the upper half the first tile of the input.
+// A subgroup's task: first quad of weight words; the number of quads, and in the upper 16 bits the input's first tile.
 uvec2 task_of(step_share s, uint sub) {
   uint g = (sub * s.inverse_slices) >> 16, slice = sub - g * s.slices, tiles = s.columns / 16u, first = slice * s.part;
   return uvec2((s.first_group + g) * tiles + first, (g < s.groups ? min(s.part, tiles - first) : 0u) | first << 16);
 }
-// Weights of a product. All is set: a register that may keep its content through the attention would be spilled.
-// Here and below addresses begin with what differs between lanes, so that distances that are constants go into the
-// loads.
+// Loads a product's weights. Every register is set: one that might keep its content through attention would be spilled.
+// Here and below an address begins with the part that differs between lanes; constant distances are part of the loads.
 void fetch(uint layer, uint step) {
   uvec2 task = tasks[product_of(step) * members + sub];
   uint count = task.y & 0xffffu;
@@ -209,7 +208,7 @@ void fetch(uint layer, uint step) {
     w[i] = k < count ? weight.at[i * 32u] : uvec4(0u);
   }
 }
-// A step that is no literal leaves other code.
+// A step that is not a literal makes the compiler generate other code.
 void fetch_first(uint layer) {
   if (ffns_before != 0u) fetch(layer, step_early_gated);
   else fetch(layer, step_qkv);
@@ -227,13 +226,13 @@ void time_out() {
   timed_out = true;
   SharedWords(progress).at[progress_timed_out] = 1u;
 }
-// After `spin_limit` turns, or when another one has given up.
+// True after `spin_limit` turns, or when another workgroup has timed out.
 bool out_of_spins(uint tries) {
   return timed_out || tries >= spin_limit ||
          ((tries & 1023u) == 0u && SharedWords(progress).at[progress_timed_out] != 0u);
 }
 
-// Two reads are on their way at any time, so that what comes is seen sooner.
+// Two reads are in flight at any time, so that a new value is seen sooner.
 vec4 await_quad(SharedQuads x, uint quad, bool wanted) {
   vec4 a = vec4(0.0);
   if (wanted) {
@@ -262,8 +261,8 @@ float butterfly(float sum) {
   return sum;
 }
 
-// One quad an invocation of the input, times the norm's weight; its square into the block's sum, the largest so far
-// into `largest`.
+// Loads one quad of the input per invocation and multiplies it by the norm's weight. Adds its square to the block's sum
+// and keeps the largest product so far in `largest`.
 precise vec4 take_in(SharedQuads x, FloatQuads norm, uint quad, uint count, uint keeper, inout float largest) {
   bool wanted = quad < count;
   vec4 weight = wanted ? norm.at[quad] : vec4(0.0);
@@ -286,7 +285,7 @@ precise vec4 take_in(SharedQuads x, FloatQuads norm, uint quad, uint count, uint
 void fetch_keys_ahead(uint layer);
 #endif
 
-// int8 of the normalised input into sx.
+// Quantises the normalised input to int8 in sx.
 int quantise(uint layer, uint step) {
   const uint keeper = end_of_half(step);
   uint t = gl_LocalInvocationIndex, count = tiles_in(step) * 4u;
@@ -298,13 +297,13 @@ int quantise(uint layer, uint step) {
   product[1] = vec4(0.0);
   if (is_down(step)) product[1] = take_in(x, norm, t + threads, count, step_attention, largest);
 #if LONG_CONTEXTS
-  if (step == step_qkv) fetch_keys_ahead(layer);  // behind the wait, or it would stand behind them
+  if (step == step_qkv) fetch_keys_ahead(layer);  // after the wait: loads return in order
 #endif
   [[unroll]] for (uint d = 16u; d >= 1u; d >>= 1)
     largest = max(largest, subgroupShuffleXor(largest, d));
   if (lane == 0u) subgroup_largest[sub / 4u][sub % 4u] = largest;
   barrier();
-  if (sub == 0u) {  // one subgroup: thirty-two would wait for each other's instructions
+  if (sub == 0u) {  // one subgroup: the instructions of thirty-two would wait for each other
     vec4 quads_of[8];
     [[unroll]] for (uint i = 0u; i < 8u; ++i) {
       quads_of[i] = sums_by_lane[i];
@@ -319,7 +318,7 @@ int quantise(uint layer, uint step) {
       lane_sums[i] = (quads_of[i].x + quads_of[i].y) + (quads_of[i].z + quads_of[i].w);
     precise float sum = ((lane_sums[0] + lane_sums[4]) + (lane_sums[2] + lane_sums[6])) +
                         ((lane_sums[1] + lane_sums[5]) + (lane_sums[3] + lane_sums[7]));
-    // Divisors that are constants, as elsewhere: drivers divide by those in another way.
+    // Divisors are constants, as elsewhere: drivers divide by constants in another way.
     precise float mean = (step == step_projection ? sum / float(q_size)
                           : is_down(step)         ? sum / float(intermediate_size)
                                                   : sum / float(hidden_size)) +
@@ -358,8 +357,8 @@ void accumulate(inout ivec4 r, inout ivec4 r4, inout ivec4 r16, inout ivec4 r64,
   }
 }
 
-// One word of every 64 bytes that come next, so that they are in the L2 cache when they are asked for. Between two
-// exchanges: what is read of those stands behind all that was asked for before.
+// Reads one word of every 64 bytes of a later step's data, so that they are in the L2 cache by then. Done between two
+// exchanges: the reads of an exchange return behind all earlier loads.
 void touch(uint64_t from, uint bytes, inout uint into) {
   if (into == unwritten) time_out();
   into = gl_LocalInvocationIndex < bytes / 64u ? Words(from).at[gl_LocalInvocationIndex * 16u] : 0u;
@@ -369,7 +368,7 @@ void touch_weights(uint layer, uint step) {
   touch(weight_of(layer, step, 1u) + shares[share_at(step)].first_group * bytes, shares[share_at(step)].groups * bytes,
         touched);
 }
-// This workgroup's share of a norm of the next layer.
+// Touches this workgroup's share of a norm of the next layer.
 void touch_norm(uint layer, uint step) {
   if (touched_norm == unwritten) time_out();
   uint quad = gl_WorkGroupID.x * 16u + lane;
@@ -389,14 +388,14 @@ void multiply(uint layer, uint step, int total) {
   touch_norm(layer, step);
   uint first = (tasks[product_of(step) * members + sub].y >> 16) + lane;
   ivec4 r = ivec4(0), r4 = ivec4(0), r16 = ivec4(0), r64 = ivec4(0);
-  if (step == step_projection) {  // its weights are not in w
+  if (step == step_projection) {  // its weights are in w_after, not in w
     accumulate(r, r4, r16, r64, w_after, sx[first]);
   } else {
     [[unroll]] for (uint i = 0u; i < loads; ++i)
       if (i * 32u < part_of(step)) accumulate(r, r4, r16, r64, w[i], sx[first + i * 32u]);
   }
   r = r + (r4 >> 2) + (r16 >> 4) + (r64 >> 6);
-  // Row lane / 8 of the four in each lane of eight.
+  // Each group of eight lanes has row lane / 8 of the four.
   ivec2 u = ((lane & 16u) != 0u ? r.zw : r.xy) + subgroupShuffleXor((lane & 16u) != 0u ? r.xy : r.zw, 16u);
   int q = ((lane & 8u) != 0u ? u.y : u.x) + subgroupShuffleXor((lane & 8u) != 0u ? u.x : u.y, 8u);
   total += subgroupShuffleXor(total, 16u);
@@ -410,10 +409,10 @@ void multiply(uint layer, uint step, int total) {
   barrier();
 }
 
-// No number may have the bits of `unwritten`.
-vec4 something(vec4 v) { return mix(v, vec4(not_a_number), isnan(v)); }
+// Replaces NaN, so that no number has the bits of `unwritten`.
+vec4 written(vec4 v) { return mix(v, vec4(not_a_number), isnan(v)); }
 
-// half_from_float of what is normal as a half.
+// half_from_float of a value that is a normal f16.
 uint half_of_normal(float value) {
   uint bits = floatBitsToUint(value), magnitude = bits & 0x7fffffffu;
   uint rounded = magnitude + 0x0fffu + ((magnitude >> 13) & 1u);
@@ -423,7 +422,7 @@ bool normal_half(float value) {
   uint magnitude = floatBitsToUint(value) & 0x7fffffffu;
   return magnitude >= 0x38800000u && magnitude < 0x477ff000u;
 }
-// pack_f16 of both pairs, without its branches where it goes without, as it nearly always does.
+// pack_f16 of both pairs. Without branches if all four are normal f16 values, which is nearly always the case.
 uvec2 f16_quad(vec4 v) {
   if (normal_half(v.x) && normal_half(v.y) && normal_half(v.z) && normal_half(v.w))
     return uvec2(half_of_normal(v.x) | half_of_normal(v.y) << 16, half_of_normal(v.z) | half_of_normal(v.w) << 16);
@@ -432,8 +431,8 @@ uvec2 f16_quad(vec4 v) {
 
 void store_half_pair(uint64_t cache, uint element, uint pair) { Words(cache).at[element / 2u] = pair; }
 
-// Four rows of q, k or v: channels p, p + head_dim / 2, p + 1, p + 1 + head_dim / 2 of a head. Keys and values go to
-// those that attend as well.
+// Four rows of q, k or v: channels p, p + head_dim / 2, p + 1, p + 1 + head_dim / 2 of a head. Keys and values are also
+// written for the workgroups that compute attention.
 void hand_on(uint layer, uint group, vec4 y) {
   uint position = shared_position;
   uint first = 4u * group, head = first / head_dim, p = (first % head_dim) / 2u;
@@ -453,10 +452,10 @@ void hand_on(uint layer, uint group, vec4 y) {
   }
   uint at = (head * head_dim + p) / 2u;
   SharedPairs out_ = SharedPairs(output_of(layer, step_qkv));
-  vec4 both = something(vec4(low, high));
+  vec4 both = written(vec4(low, high));
   out_.at[at] = both.xy;
   out_.at[at + head_dim / 4u] = both.zw;
-  if (first >= q_size && position < context) {  // later tokens are in no hurry
+  if (first >= q_size && position < context) {  // only later tokens read the caches
     if (first < q_size + kv_size) {
       uint element = key_index(head - heads, position, p / 8u) * 8u + p % 8u,
            apart = head_dim / 16u * 64u;  // between chunks of 8 channels: 64
@@ -476,7 +475,7 @@ void hand_on(uint layer, uint group, vec4 y) {
 #include "ternary_attention.glsl"
 #endif
 
-// Rows of this workgroup: scale, then what the step does with them.
+// Rows of this workgroup: multiplies by the scale, then does what the step requires.
 void finish_rows(uint layer, uint step) {
   if (sub != finisher || lane >= shares[share_at(step)].groups) return;
   ivec4 sums = ivec4(0), all = ivec4(0);
@@ -496,10 +495,10 @@ void finish_rows(uint layer, uint step) {
   if (step == step_qkv) {
     hand_on(layer, group, y);
   } else if (is_gated(step)) {
-    SharedPairs(output_of(layer, step)).at[group] = something(vec4(gated(y.x, y.y), gated(y.z, y.w), 0.0, 0.0)).xy;
+    SharedPairs(output_of(layer, step)).at[group] = written(vec4(gated(y.x, y.y), gated(y.z, y.w), 0.0, 0.0)).xy;
   } else {
     precise vec4 sum = kept_stream[kept_of(step) + lane] + y;
-    SharedQuads(output_of(layer, step)).at[group] = something(sum);
+    SharedQuads(output_of(layer, step)).at[group] = written(sum);
   }
 }
 
@@ -531,7 +530,7 @@ void main() {
       scales_of[i] = Floats(weight_of(layer, step, 2u)).at[which];
   }
   barrier();
-  // What the rest is written for; the plan asks for nothing else.
+  // The code below is written for these values; the plan uses no others.
   uint end = layers;
   if (workgroup_size != threads || subgroup_width != 32u || misfits_attention || cache_element != element_f16) {
     end = 0u;
@@ -543,7 +542,7 @@ void main() {
 #else
   bool attends = gl_WorkGroupID.x < attending;
 #endif
-  // Written out: a loop that the driver unrolls is slower.
+  // Not a loop: one that the driver unrolls is slower.
   [[dont_unroll]] for (uint layer = 0u; layer < end; ++layer) {
     if (ffns_before != 0u) {
       compute(layer, step_early_gated);

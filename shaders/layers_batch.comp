@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
-// All layers of a pass over up to 32 sessions as one dispatch, for GPUs on which all its workgroups run at once and
-// which multiply matrices of f16: what shaders/layers_rows.comp is for eight, whose registers hold x. Here a subgroup
-// has 16 rows, of which it reads the weights once, and x passes by in shared memory, a step of 128 columns of every
-// token at a time, which all subgroups share. Columns of all products but gate and up are four workgroups', which
-// exchange sums, so that each reads a quarter of x. A few workgroups more, which compute nothing, make blank what the
-// others will exchange. x crosses workgroups as f16, those that a workgroup has of a token with a scale of
-// their own; a norm is its weight, which those who write the stream multiply with, and a factor of the token, which
-// those who read it find from sums of squares. Waiting is as in layers_rows: what is not there yet is all ones, no wait
-// is for good, and where one times out the result is NaN. With INNER_NORMS what a product adds to the stream is
-// normalised before: squares of it are exchanged, and those who have its rows wait for all of them. Norms of heads and
-// rotations are attention's, there are windows, octets of the stream and stages of columns need not be shared evenly,
-// and weights may be f16 as they are.
+// All layers of a pass over up to 32 sessions in one resident dispatch, for GPUs on which all its workgroups run at
+// once and which multiply f16 matrices. shaders/layers_rows.comp does the same for up to eight sessions and keeps x in
+// registers. Here a subgroup has 16 rows and reads their weights once; all subgroups share x, which goes through shared
+// memory in steps of 128 columns of every token. Four workgroups share the columns of all products except gate and up
+// and exchange sums: each reads a quarter of x. A few further workgroups only write the unwritten pattern where the
+// others will exchange data. x crosses workgroups as f16; a workgroup's columns of a token have a scale of their own. A
+// norm is its weight, by which the writers of the stream multiply, and a factor per token, which the readers compute
+// from sums of squares. Waits are as in layers_rows: unwritten words are all ones, no wait is endless, a timeout makes
+// the result NaN. With INNER_NORMS a product's result is normalised before it is added to the stream: workgroups
+// exchange its squares and wait for all of them; attention applies the norms of heads and rotations, there are windows,
+// octets of the stream and stages of columns need not divide evenly, and weights may be plain f16.
 // variant: layers_batch -DWIDE_LOADS=0
 // variant: layers_batch_normed -DWIDE_LOADS=0 -DINNER_NORMS=1
 #version 460
@@ -47,7 +46,7 @@ layout(constant_id = 13) const uint slots = 32;
 layout(constant_id = 14) const uint slot_words = 32;
 layout(constant_id = 15) const uint page_size = 8;
 #ifdef INNER_NORMS
-layout(constant_id = 16) const uint window = 0;  // of all layers but each full_every-th
+layout(constant_id = 16) const uint window = 0;  // of all layers except each full_every-th
 layout(constant_id = 17) const uint full_every = 1;
 layout(constant_id = 18) const uint subgroup_width = 0;
 #else
@@ -65,21 +64,21 @@ uint columns;  // of the product
 
 // kernels::layers_batch has the same numbers, and plan/resident_rows.hpp chooses shapes for which they suffice.
 const uint threads = 512u, members = threads / 32u, shares = 4u;
-const uint most_scale_quads = 3u;                                        // of a token for an invocation: 16 have one
+const uint most_scale_quads = 3u;                                        // per invocation: 16 have a token's
 const uint row_groups = (slots + 7u) / 8u, most_rows = row_groups * 8u;  // of tokens
 const uint own_qkv = qkv_size / 16u / parts,
            shared_tiles = hidden_size / 16u /
-                          (parts / shares);  // of 16 rows; of the stream those of the workgroups that share columns
+                          (parts / shares);  // of 16 rows; for the stream, tiles of the workgroups that share columns
 const uint most_octets = (hidden_size / 8u + parts - 1u) / parts,
-           row_quads = 2u * most_octets;  // of the stream, of a workgroup at most
+           row_quads = 2u * most_octets;  // of the stream, at most, per workgroup
 #ifdef INNER_NORMS
 const uint value_slices = (head_dim + 127u) / 128u,
            most_turns =
-               2u;  // of 128 channels of values: workgroups have one each where there are enough, or take them in turn
+               2u;  // of 128 channels of values: one per workgroup if there are enough workgroups, else in turn
 uint octet_at(uint workgroup) { return workgroup * (hidden_size / 8u) / parts; }
 #define first_octet octet_at(gl_WorkGroupID.x)
 #define own_octets (octet_at(gl_WorkGroupID.x + 1u) - first_octet)
-const uint heads_of_key = heads / kv_heads, heads_each = heads_of_key % 2u == 0u ? 2u : 1u;  // of a task of attention
+const uint heads_of_key = heads / kv_heads, heads_each = heads_of_key % 2u == 0u ? 2u : 1u;  // per task of attention
 #else
 const uint value_slices = 1u, most_turns = 1u, own_octets = most_octets;
 #define first_octet (gl_WorkGroupID.x * own_octets)
@@ -92,9 +91,9 @@ const uint tasks_of_row = heads / heads_each,
            value_parts = value_slices / value_turns, most_value_octets = 2u;
 const uint tasks = most_rows * tasks_of_row * value_parts, kept_tasks = (tasks + parts - 1u) / parts;
 
-// What workgroups exchange in a layer, in bytes from its `exchange`: x as f16, scales of what a workgroup, or
-// a task of attention, has of a token, squares; then what attention wants, sums of the products whose columns are
-// shared, and a word of each helper.
+// Offsets of the data that workgroups exchange in a layer, in bytes from its `exchange`: x as f16, scales of the
+// columns that a workgroup or a task of attention writes of a token, squares; then inputs of attention, sums of
+// products with shared columns, and a word per helper.
 const uint x_at = 0u, middle_at = x_at + most_rows * hidden_size * 2u,
            attended_at = middle_at + most_rows * hidden_size * 2u, gated_at = attended_at + most_rows * q_size * 2u,
            x_scales_at = gated_at + most_rows * intermediate_size * 2u,
@@ -115,13 +114,13 @@ const uint blanked_at = behind_sums;
 #endif
 
 const uint first_blank =
-    2u;  // kernels::layers_batch::blank_layers, whose exchange is blank before the pass; helpers make the others' so
+    2u;  // kernels::layers_batch::blank_layers: their exchange is unwritten before the pass; helpers blank the others
 
-// Of x two times two steps, [step, group of tokens, octet of a block, token, block], or sums, [subgroup, token, four
-// quads of rows].
+// Holds two stages (each two steps) of x, [step, group of tokens, octet of a block, token, block], or sums, [subgroup,
+// token, four quads of rows].
 const uint step_quads = row_groups * 128u, buffer_quads = 2u * step_quads, sum_quads = most_rows * 4u;
 shared vec4 pool[2048];
-shared vec4 scratch[320];  // exponents of scales; what a workgroup leaves of its rows
+shared vec4 scratch[320];  // exponents of scales; a workgroup's results of its rows
 shared float square_parts[most_rows * 9u];
 shared uint64_t places[2u * argument_count];
 #ifdef INNER_NORMS
@@ -130,11 +129,11 @@ shared float head_squares[members], norm_factors[most_rows];
 shared vec4 rotation[own_qkv * most_rows *
                      4u];  // sine and cosine, twice, of the quads of rows of q, k and v that a workgroup owns
 #endif
-shared uint positions[most_rows], ends[most_rows], cache_places[most_rows];  // of rows; end 0: nobody's
+shared uint positions[most_rows], ends[most_rows], cache_places[most_rows];  // of rows; an end of 0 marks an unused row
 shared float token_scales[most_rows];
 shared uvec4 fresh[heads_each * chunks];            // queries as f16
-shared uvec4 fresh_words[2u * chunks];              // their positions' key and value, as the caches have them
-shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the first spans of the workgroup's tasks, of another one
+shared uvec4 fresh_words[2u * chunks];              // key and value of this position, as the caches store them
+shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the tasks' first spans, and of one other
 shared uint code_magic;
 
 #define scratched(index) scratch[(index) >> 2][(index)&3u]
@@ -147,13 +146,11 @@ row_part next_parts[4];  // [unit & 1, half of the tile]
 #include "rows_waits.glsl"
 #include "rows_spans.glsl"
 
-uvec4 something(vec4 a) {
-  return floatBitsToUint(vec4(something(a.x), something(a.y), something(a.z), something(a.w)));
-}
+uvec4 written(vec4 a) { return floatBitsToUint(vec4(written(a.x), written(a.y), written(a.z), written(a.w))); }
 
 bool shares_columns(uint product) { return product != gate_up; }
 uint share() { return gl_WorkGroupID.x % shares; }
-const uint gate_up_tiles = (intermediate_size / 8u + parts - 1u) / parts;  // of a workgroup at most
+const uint gate_up_tiles = (intermediate_size / 8u + parts - 1u) / parts;  // per workgroup, at most
 uint most_tiles(uint product) {
   return product == gate_up ? gate_up_tiles : product == qkv ? shares * own_qkv : shared_tiles;
 }
@@ -168,7 +165,7 @@ uint tile_count(uint product) {
 uint ways_of(uint product) {
   return 2u * most_tiles(product) <= members ? 2u : 1u;
 }  // subgroups that share the columns of a tile
-// Of two steps of 128 columns, those of the workgroup.
+// A stage is two steps of 128 columns. These are the stages of the workgroup.
 #ifdef INNER_NORMS
 uint stage_at(uint product, uint its_share) { return its_share * (columns_of(product) / 256u) / shares; }
 uint first_own_stage(uint product) { return shares_columns(product) ? stage_at(product, share()) : 0u; }
@@ -181,20 +178,20 @@ uint stages_of(uint product) { return columns_of(product) / (shares_columns(prod
 uint first_own_stage(uint product) { return shares_columns(product) ? share() * stages_of(product) : 0u; }
 #endif
 
-// One subgroup waits for what is likely written last, so that little is asked for while it is not there; the others at
-// the barrier.
+// One subgroup waits for the data that is likely written last, so that few reads are issued meanwhile; the other
+// subgroups wait at the barrier.
 void await_by_one(uint subgroup, SharedQuads x, uint quad, bool wanted) {
   if (sub == subgroup && wanted) awaited(x, quad, x.at[quad]);
   barrier();
 }
 uint last_token_quad(uint count) {
   return (most_rows - 1u) * count + min(lane, count - 1u);
-}  // of tokens with so many quads each, a lane's
+}  // a lane's quad of the last token, if each token has `count` quads
 
 #include "batch_x.glsl"
 #include "batch_products.glsl"
 
-// An octet of a token to those who wait for it: words of columns 0 and 2, 1 and 3, 4 and 6, 5 and 7.
+// Writes an octet of a token for the workgroups that wait for it: words of columns 0 and 2, 1 and 3, 4 and 6, 5 and 7.
 void publish(uint64_t to, uint o, uint token, uint its_scale, vec4 low, vec4 high) {
   float by = by_scale(its_scale);
   precise vec4 a = low * by, b = high * by;
@@ -204,18 +201,18 @@ void publish(uint64_t to, uint o, uint token, uint its_scale, vec4 low, vec4 hig
 }
 float largest_of(vec4 a) { return max(max(abs(a.x), abs(a.y)), max(abs(a.z), abs(a.w))); }
 
-// A quad of the workgroup's rows of the stream, the last one again where it has no more, whose residual is 0.
+// A quad of the workgroup's rows of the stream. Behind the last one it is the last one again, whose residual is 0.
 uint own_quad(uint quad) { return 2u * first_octet + min(quad, 2u * own_octets - 1u); }
 bool has_quad(uint quad) { return quad < 2u * own_octets; }
-// Of a token those of the workgroup's rows.
+// The sum of squares of a token over the workgroup's rows.
 float squares_of(uint token) {
   precise float sum = 0.0;
   [[unroll]] for (uint i = 0u; i < row_quads; ++i)
     sum = sum + square_parts[token * 9u + i];
   return sum;
 }
-// The workgroup's rows of the stream, times the weight of the norm behind it, and their squares. An invocation has a
-// quad of rows of a token.
+// Writes the workgroup's rows of the stream, times the weight of the next norm, and the sums of their squares. An
+// invocation has a quad of rows of a token.
 void publish_stream(uint64_t exchange, uint codes, uint scales, uint squares, uint64_t norm) {
   uint t = gl_LocalInvocationIndex, token = t / row_quads, quad = t % row_quads;
   if (token < most_rows) {
@@ -237,18 +234,18 @@ void publish_stream(uint64_t exchange, uint codes, uint scales, uint squares, ui
     if (o == 0u) {
       SharedWords(exchange + uint64_t(scales)).at[token * parts + gl_WorkGroupID.x] = its_scale;
       SharedWords(exchange + uint64_t(squares)).at[token * parts + gl_WorkGroupID.x] =
-          floatBitsToUint(something(squares_of(token)));
+          floatBitsToUint(written(squares_of(token)));
     }
   }
 }
 
-// The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes
+// The model's activation of a gate and its `up`. C++ puts it in place of the instruction that mod() becomes
 // (kernels/splice.hpp).
 float gated(float g, float up) { return mod(g, up); }
 
 #ifdef INNER_NORMS
 #include "rows_heads.glsl"
-// What is added to the stream, four rows of a token: when the squares of all rows of all tokens are there, normalised.
+// Adds four rows of a token to the stream, normalised, once the squares of all rows of all tokens are known.
 void add_normalised(uint64_t squares_at_, uint64_t norm, vec4 y) {
   SharedWords to = SharedWords(squares_at_);
   SharedQuads squares = SharedQuads(squares_at_);
@@ -260,7 +257,7 @@ void add_normalised(uint64_t squares_at_, uint64_t norm, vec4 y) {
   precise float four = (square.x + square.y) + (square.z + square.w);
   if (token < most_rows) square_parts[token * 9u + quad] = four;
   barrier();
-  if (t < most_rows) to.at[t * parts + gl_WorkGroupID.x] = floatBitsToUint(something(squares_of(t)));
+  if (t < most_rows) to.at[t * parts + gl_WorkGroupID.x] = floatBitsToUint(written(squares_of(t)));
   await_by_one(members - 1u, squares, last_token_quad(count), true);
   uvec4 exchanged[most_scale_quads];
   [[unroll]] for (uint k = 0u; k < most_scale_quads; ++k)
@@ -294,7 +291,7 @@ void hand_on(uint layer, uint64_t exchange, uint row, uint token, vec4 y, vec4 t
   }
   SharedWords query = SharedWords(exchange + uint64_t(query_at + token * qkv_size * 4u));
   if (row < q_size) {
-    uvec4 its = something(y);
+    uvec4 its = written(y);
     uint at = head * head_dim + p;
     query.at[at] = its.x;
     query.at[at + 1u] = its.z;
@@ -346,7 +343,7 @@ void finish(uint layer, uint product) {
     }
   } else {
     const uint tile_quads = most_rows * 4u, team_octets = 2u * shared_tiles;
-    uint own_from = first_octet % team_octets;  // of the octets of those who share the stream's columns
+    uint own_from = first_octet % team_octets;  // among the octets of the workgroups that share the stream's columns
     SharedQuads exchanged = SharedQuads(exchange + uint64_t(product == qkv          ? qkv_sums_at
                                                             : product == projection ? projection_sums_at
                                                                                     : down_sums_at));
@@ -356,9 +353,9 @@ void finish(uint layer, uint product) {
           product == qkv ? tile / own_qkv == share() : its_octet >= own_from && its_octet < own_from + own_octets;
       if (!is_own)
         exchanged.at[((from + tile) * shares + share()) * tile_quads + token * 4u + q] =
-            something(workgroup_sum(ways, tile, token, q));
+            written(workgroup_sum(ways, tile, token, q));
     }
-    // Own quads: of q, k and v tile after tile; of the stream token after token.
+    // The workgroup's own quads: of q, k and v, tile after tile; of the stream, token after token.
     uint quad = t % row_quads, of_team = 2u * own_from + min(quad, 2u * own_octets - 1u);
     uint its = product == qkv ? own_qkv * share() + t / tile_quads : of_team / 4u,
          token = product == qkv ? t / 4u % most_rows : t / row_quads, q = product == qkv ? t % 4u : of_team % 4u;
@@ -384,7 +381,7 @@ void finish(uint layer, uint product) {
       sum = all;
 #ifdef INNER_NORMS
       if (product == qkv)
-        SharedQuads(exchange + uint64_t(query_at)).at[token * (qkv_size / 4u) + (from + its) * 4u + q] = something(sum);
+        SharedQuads(exchange + uint64_t(query_at)).at[token * (qkv_size / 4u) + (from + its) * 4u + q] = written(sum);
 #else
       if (product == qkv) hand_on(layer, exchange, (from + its) * 16u + 4u * q, token, sum, rotation[t]);
 #endif
@@ -410,7 +407,7 @@ void finish(uint layer, uint product) {
 }
 
 #define attention_quad(index) scratch[index]
-// What attention gives of a task: in scratch, behind what it has of a span.
+// Writes attention's result of a task. It is staged in scratch, behind the values of a span.
 void publish_attended(uint64_t exchange, uint row, uint first_head, uint part, float results[most_turns]) {
   const uint head_octets = chunks / value_slices, turn_octets = heads_each * head_octets, results_at = 8u * members,
              mosts_at = results_at + value_turns * turn_octets * 8u;
@@ -455,7 +452,7 @@ void step(uint layer, uint product) {
 #endif
   uint most = take(exchange, x, at, product);
   multiply(product, weight, x, at, most);
-  // The layer behind the next one may be written from here on.
+  // From here on the exchange of the layer behind the next one may be written.
   if (product == down && layer + first_blank < layers && gl_LocalInvocationIndex < gl_NumWorkGroups.x - parts) {
     SharedWords blanked = SharedWords(exchange + uint64_t(blanked_at));
     awaited(blanked, gl_LocalInvocationIndex, blanked.at[gl_LocalInvocationIndex]);
@@ -463,8 +460,8 @@ void step(uint layer, uint product) {
   finish(layer, product);
 }
 
-// Workgroups behind `parts`, for processors that the others leave: what the workgroups of a layer exchange
-// becomes blank two layers ahead.
+// Workgroups behind `parts` run on processors that the others leave idle. They write the unwritten pattern into a
+// layer's exchange two layers ahead.
 void help() {
   uint helper = gl_WorkGroupID.x - parts, helpers = gl_NumWorkGroups.x - parts, t = gl_LocalInvocationIndex;
   [[dependency_infinite]] for (uint layer = 0u; layer + first_blank < layers; ++layer) {
@@ -500,7 +497,7 @@ void compute() {
         vec4(rope_from_turns(positions[token], turns.at[p]), rope_from_turns(positions[token], turns.at[p + 1u]));
   }
 #endif
-  // What the rest is written for; the plan asks for nothing else.
+  // The code below is written for these values; the plan uses no others.
   uint end = layers;
   if (workgroup_size != threads || subgroup_width != 32u) {
     end = 0u;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// All layers of a decode pass of coded weights as one dispatch, for GPUs on which all its workgroups run at once: each
-// stays on its multiprocessor and walks the layers' steps as shaders/layers.comp does, without a barrier between them.
-// A vector that crosses workgroups is full of a pattern that no number has when the pass begins
-// (plan::sequence::blank_bytes), and its readers wait until each element is something else. A subgroup multiplies two
-// neighbouring rows at a time. Weights are asked for when what they are multiplied with is there: loads return in their
-// order, so that the reads of who waits would come back behind those of weights. Little code matters as much: a layer
-// must fit into the instruction cache (docs/performance.md). No wait is for good: who times out says so in
-// `progress`, all others leave as well, and the last to leave makes the pass's result NaN. Conditions around subgroup
-// operations depend on constants, the workgroup's and the subgroup's number alone (docs/performance.md).
+// All layers of a decode pass of coded weights in one resident dispatch, for GPUs on which all its workgroups run at
+// once: each workgroup stays on its multiprocessor and computes the layers' steps as in shaders/layers.comp, without a
+// barrier between them. A vector that crosses workgroups holds the unwritten pattern, which no number has, when the
+// pass begins (plan::sequence::blank_bytes); readers wait until no element equals it. A subgroup multiplies two
+// neighbouring rows at a time. Weights are loaded once their input is there: loads return in order, so a wait's reads
+// would return after them. A layer's code must fit into the instruction cache (docs/performance.md). No wait is
+// endless: a workgroup that times out sets a flag in `progress`, all others leave as well, and the last makes the
+// result NaN. Conditions around subgroup operations depend only on constants, the workgroup's and the subgroup's
+// number.
 // variant: layers_coded -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=0 -DMIXED=0 -DEXPERTS=0
 // variant: layers_mixed -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=0 -DMIXED=1 -DEXPERTS=0
 // variant: layers_dense -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=1 -DMIXED=0 -DEXPERTS=0
@@ -40,28 +40,28 @@ layout(constant_id = 8) const uint heads = 4;
 layout(constant_id = 9) const uint kv_heads = 2;
 layout(constant_id = 10) const uint context = 256;
 layout(constant_id = 11) const uint codec = 0;
-layout(constant_id = 12) const uint inner_norms = 0;  // norms of what attention and the FFN add to the stream:
+layout(constant_id = 12) const uint inner_norms = 0;  // norms of what attention and FFN add to the stream:
                                                       // kernels::layers_coded::norms_around
 layout(constant_id = 13) const float scale = 0.0;
 layout(constant_id = 14) const uint window = 0;      // of layers that do not see all positions
-layout(constant_id = 15) const uint ring = 256;      // positions of their caches
-layout(constant_id = 16) const uint full_every = 1;  // the last of so many layers sees all positions
+layout(constant_id = 15) const uint ring = 256;      // positions in the caches of layers with a window
+layout(constant_id = 16) const uint full_every = 1;  // every full_every-th layer sees all positions
 layout(constant_id = 17) const uint subgroup_width = 0;
-layout(constant_id = 18) const uint head_norms = 0;  // kernels::turn_norms
-layout(constant_id = 19) const uint biased = 0;      // biases of q, k and v
-layout(constant_id = 20) const uint turned = 0;      // q's and k's rows are in their order, not pairs that are rotated
-layout(constant_id = 21) const float rope_factor = 1.0;  // of channels that turn
+layout(constant_id = 18) const uint head_norms = 0;      // kernels::turn_norms
+layout(constant_id = 19) const uint biased = 0;          // biases of q, k and v
+layout(constant_id = 20) const uint turned = 0;          // rows of q and k are in their own order, not in rotated pairs
+layout(constant_id = 21) const float rope_factor = 1.0;  // of channels that are rotated
 #if MIXED                                              // `codec` is that of q and k; kernels::layers_coded::codec_word
-layout(constant_id = 22) const uint codec_values = 0;  // of v, in layers that have a bit in values_apart
+layout(constant_id = 22) const uint codec_values = 0;  // of v, in layers with a bit in values_apart
 layout(constant_id = 23) const uint codec_gate = 0;    // of gate and up
 layout(constant_id = 24) const uint codec_projection = 0;
 layout(constant_id = 25) const uint codec_down = 0;
-layout(constant_id = 26) const uint codec_more_down = 0;   // of down, in layers that have a bit in more_down
-layout(constant_id = 27) const uint values_apart_low = 0;  // a bit for each layer: the first 32, 32 more
+layout(constant_id = 26) const uint codec_more_down = 0;   // of down, in layers with a bit in more_down
+layout(constant_id = 27) const uint values_apart_low = 0;  // a bit for each layer: the first 32, then 32 more
 layout(constant_id = 28) const uint values_apart_high = 0;
 layout(constant_id = 29) const uint more_down_low = 0;
 layout(constant_id = 30) const uint more_down_high = 0;
-layout(constant_id = 32) const uint codec_more_values = 0;  // of v apart, in layers that have a bit in more_values
+layout(constant_id = 32) const uint codec_more_values = 0;  // of a separate v, in layers with a bit in more_values
 layout(constant_id = 33) const uint more_values_low = 0;
 layout(constant_id = 34) const uint more_values_high = 0;
 #endif
@@ -86,7 +86,7 @@ const bool outer_norms = inner_norms != 2u;  // norms before attention and the F
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim;
 const uint narrow = hidden_size > q_size ? hidden_size : q_size;
 #if EXPERTS
-// Experts of a token whose inputs of the down projection are in shared memory at once.
+// Experts of a token whose inputs of the down projection fit in shared memory together.
 const uint experts_room = 14336u / intermediate_size, half_of_experts = experts_used / 2u,
            quarter_of_experts = experts_used / 4u;
 const bool all_fit = experts_used <= experts_room,
@@ -110,12 +110,12 @@ uint packed(ivec4 q) {
 }
 int sum_of(ivec4 q) { return (q.x + q.y) + (q.z + q.w); }
 #include "codec_places.glsl"
-#if DENSE_ALONE  // of f16 and bf16, which have registers for more rounds
+#if DENSE_ALONE  // f16 and bf16 leave registers for more rounds
 #undef dense
 #define dense true
 #define ROUNDS_AHEAD 7u
 #else
-#if MIXED  // of codes alone
+#if MIXED  // codes only
 #undef dense
 #define dense false
 #undef octet_quads
@@ -123,8 +123,8 @@ int sum_of(ivec4 q) { return (q.x + q.y) + (q.z + q.w); }
 #endif
 #define ROUNDS_AHEAD 2u
 #endif
-// Loops that the driver writes out in any case. With the hint to do so loads come in another order than without;
-// kernels::hint_loops has what is faster for a codec.
+// Loops that the driver unrolls in any case. With the hint to unroll, loads come in another order than without;
+// kernels::hint_loops says which is faster for a codec.
 #define BY_CODEC [[dependency_infinite]]
 #define EACH_UNROLLED [[unroll]]
 #define sums_by_byte (codec == codec_q4_0 || codec == codec_q4_1)
@@ -145,9 +145,9 @@ layout(push_constant, scalar) uniform Push {
   Words progress, state;
 };
 
-// kernels::layers: the words of `progress` in use; kernels::layers_coded: places of a layer's arguments.
+// kernels::layers: the words of `progress` in use; kernels::layers_coded: indices of a layer's arguments.
 const uint progress_left = 1u, progress_timed_out = 3u;
-const uint argument_further = 23u;  // of an FFN before attention and of a second one behind it
+const uint argument_further = 23u;  // of an FFN before attention and of a second FFN behind it
 #if EXPERTS
 const uint argument_count = argument_further + 2u, argument_router = argument_further,
            argument_logits = argument_further + 1u;
@@ -159,16 +159,16 @@ const uint argument_rope = 10u, argument_k_norm = 11u, argument_after_attention 
            argument_result = 17u, argument_after_down = 19u;
 
 const uint qkv = 0u, projection = 1u, gate_up = 2u,
-           down = 3u,  // products of a layer; attention stands behind the first
-    only_values = 4u;  // v's, where it is not in the first
+           down = 3u,  // products of a layer; attention is behind the first
+    only_values = 4u;  // v's, if it is not part of the first
 // plan/resident.hpp has the same numbers, and chooses shapes for which they suffice.
-const uint threads = 512u, members = threads / 32u;  // of a workgroup: invocations, subgroups
+const uint threads = 512u, members = threads / 32u;  // per workgroup: invocations, subgroups
 const uint most_spans = (context + span_positions - 1u) / span_positions, partial_quads = quads + 1u;
 const uint merged_together = 6u;
-const uint unwritten = 0xffffffffu;  // no number that arithmetic gives
+const uint unwritten = 0xffffffffu;  // the unwritten pattern: no arithmetic result has these bits
 
-// x of a product, or what attention has of a span: sums of values by octet. x_units: octets, blocks.
-// Of a wider input shared memory holds a part at a time, the first of part_units.
+// x of a product, or attention's sums of values of a span, by octet. x_units: octets or blocks. If the input is wider
+// than shared memory, it is staged in parts; the first has part_units.
 const uint unit_columns = dense ? 8u : 32u, most_columns = dense ? 11264u : 14336u,
            units_max = (columns_max + unit_columns - 1u) / unit_columns, two_parts = dense ? 896u : 320u,
            part_units = units_max > 2u * two_parts &&dense ? 1120u : two_parts;
@@ -183,7 +183,7 @@ const uint rest_units = units_max > part_units ? units_max - part_units : 0u,
            widest = widest_part > narrow_units ? widest_part : narrow_units, x_units = in_parts ? widest : units_max;
 const uint x_quads = x_units * (dense ? 2u : 6u), attention_quads = 32u * quads + 208u;
 #if EXPERTS
-// The stream as the router takes it, in floats: between the planes of the coded one, or behind them.
+// The router's input, the stream in floats: between the planes of the coded stream, or behind them.
 const uint plane_rest = x_units - hidden_size / 32u, float_quads = hidden_size / 4u;
 const bool between_planes = 6u * plane_rest >= float_quads;
 const uint plain_quads = between_planes ? x_quads : x_quads + float_quads,
@@ -197,7 +197,7 @@ shared float block_sums[2u * ((hidden_size + 127u) / 128u)];
 shared vec2 rotation[full_every == 1u ? head_dim / 2u : head_dim];  // sine, cosine of pairs of channels, in layers that
                                                                     // see all positions and in others
 shared uint64_t places[2u * argument_count];
-#if EXPERTS  // logits of all experts in the place of a query, what those of the token give in that of key and value
+#if EXPERTS  // logits of all experts replace a query; results of the token's experts replace key and value
 const uint expert_quads = (experts + 3u) / 4u, fresh_quads = expert_quads > quads ? expert_quads : quads;
 const uint lowered_pairs = (hidden_size / 2u / parts + 2u) * experts_used, cached_pairs = 2u * quads,
            fresh_pairs = lowered_pairs > cached_pairs ? lowered_pairs : cached_pairs;
@@ -206,8 +206,8 @@ const uint lowered_pairs = (hidden_size / 2u / parts + 2u) * experts_used, cache
 #else
 const uint fresh_quads = quads, fresh_pairs = 2u * quads;
 #endif
-shared vec4 fresh[fresh_quads];                          // query of this position; of gate and up what is to be coded
-shared uvec2 fresh_words[fresh_pairs];                   // key and value as the caches have them
+shared vec4 fresh[fresh_quads];                          // query of this position; values of gate and up to be coded
+shared uvec2 fresh_words[fresh_pairs];                   // key and value as the caches store them
 shared vec2 kept[2u * (hidden_size / 2u / parts + 2u)];  // the residual of this workgroup's rows
 shared bool leaves_last;
 #if EXPERTS
@@ -215,14 +215,14 @@ const uint counted_experts = over_all ? experts : experts_used;
 shared uvec4 expert_keys[expert_quads];
 shared vec4 expert_parts[(counted_experts + 3u) / 4u];
 shared float chosen_logits[experts_used], expert_shares[experts_used];
-shared uint chosen_experts[experts_used];  // of the token, as they are chosen
-uint first_choice;                         // of those whose inputs are in shared memory
+shared uint chosen_experts[experts_used];  // experts of the token, in the order of choice
+uint first_choice;                         // the first expert whose input is in shared memory
 #endif
 
 uint sub, position;
 bool timed_out;
-vec4 v[10];      // of the step's input: quads of the invocation
-vec4 stream[4];  // the residual, where norms stand before additions to it
+vec4 v[10];      // quads of the step's input that the invocation has
+vec4 stream[4];  // the residual, if norms come before additions to it
 
 // Addresses of this layer and the next.
 uint64_t place(uint layer, uint argument) { return places[(layer & 1u) * argument_count + argument]; }
@@ -235,10 +235,10 @@ uint64_t read_place(uint layer) {
 void keep_place(uint layer, uint64_t its) {
   if (gl_LocalInvocationIndex < argument_count) places[(layer & 1u) * argument_count + gl_LocalInvocationIndex] = its;
 }
-// Where halves are two, all that depends on `ffns` folds away: instructions are those of a module without it, in their
-// order (docs/lab/bitnet_decode.md).
+// With two sublayers everything that depends on `ffns` is constant-folded: the instructions and their order are those
+// of a module without it (docs/lab/bitnet_decode.md).
 bool attends(uint at) { return at % sublayers_each == ffns_before; }
-// Of a half of the pass: how far the places of its FFN are from those of the FFN that all layers have.
+// Of a sublayer of the pass: the distance of its FFN's arguments from those of the FFN that every layer has.
 uint half_;
 uint shift_of(uint at) {
   uint ffn = at % sublayers_each - (at % sublayers_each > ffns_before ? 1u : 0u);
@@ -247,13 +247,13 @@ uint shift_of(uint at) {
 uint64_t weight_of(uint layer, uint product, uint which, uint shift) {
   return place(layer, 8u + 3u * product + which + (two_sublayers || product < gate_up ? 0u : shift));
 }
-// What a product reads and writes.
+// The vectors that a product reads and writes.
 uint64_t input_of(uint layer, uint product) { return place(layer, product == 0u ? 0u : product + 3u); }
 uint64_t output_of(uint layer, uint product, uint shift) {
   return place(layer, (product == 0u ? 3u : product + 4u) +
                           (two_sublayers || product < gate_up || shift == 0u ? 0u : shift + 6u));
 }
-// Weights of the product behind one.
+// Weights of the product that follows `product`.
 uint64_t next_weight_of(uint layer, uint product, uint shift) {
   if (two_sublayers) return weight_of(layer + (product == down ? 1u : 0u), (product + 1u) & 3u, 1u, 0u);
   if (product == qkv || product == gate_up) return weight_of(layer, product + 1u, 1u, shift);
@@ -261,12 +261,12 @@ uint64_t next_weight_of(uint layer, uint product, uint shift) {
   return weight_of(next / sublayers_each, next % sublayers_each == ffns_before ? qkv : gate_up, 1u, shift_of(next));
 }
 
-// Of a product.
+// Columns of a product.
 uint columns_of(uint product) {
   return product == projection ? q_size : product == down ? intermediate_size : hidden_size;
 }
-// Whether v's matrix of a layer is one of its own beside that of q and k, and whether its down projection has the other
-// codec. `apart`: the former, of the layer at hand.
+// Whether a layer's v has a matrix of its own, apart from that of q and k, and whether its down projection has the
+// other codec. `apart`: whether v is apart in the current layer.
 #if MIXED
 bool apart;
 bool has_bit(uint low, uint high, uint layer) { return ((layer < 32u ? low : high) >> (layer & 31u) & 1u) != 0u; }
@@ -293,8 +293,8 @@ uint pairs_of(uint product) {
 uint units_of(uint product) { return dense ? (columns_of(product) + 7u) / 8u : columns_of(product) / 32u; }
 uint rounds_of(uint product) { return (units_of(product) + 31u) / 32u; }
 const uint columns_together = hidden_size | q_size | intermediate_size;
-// Of gate and up a workgroup has whole blocks first, which the down projection's readers get as the product takes them,
-// and then its share of what is left.
+// A workgroup's rows of gate and up are whole blocks, whose results it writes as coded input of the down projection,
+// and then a share of the remaining rows.
 #if EXPERTS
 const uint blocks_of_share = 0u;
 #else
@@ -312,7 +312,7 @@ void time_out() {
   timed_out = true;
   SharedWords(progress).at[progress_timed_out] = 1u;
 }
-// After `spin_limit` turns, or when another one has given up.
+// True after `spin_limit` turns, or when another workgroup has timed out.
 bool out_of_spins(uint tries) {
   return timed_out || tries >= spin_limit ||
          ((tries & 1023u) == 0u && SharedWords(progress).at[progress_timed_out] != 0u);
@@ -326,8 +326,8 @@ vec4 awaited(SharedQuads x, uint quad, vec4 a) {
   if (absent(a) && !timed_out) time_out();
   return a;
 }
-// Of coded quads the last word says whether they are there: 16 aligned bytes are written and read at once. A function
-// of its own: as one with the above all of the kernel was a sixth slower (docs/performance.md).
+// The last word of a coded quad says whether it is written: 16 aligned bytes are written and read at once. A separate
+// function: joined with the one above, the whole kernel was a sixth slower (docs/performance.md).
 bool lacks(vec4 a, bool coded) { return coded ? floatBitsToUint(a.w) == unwritten : absent(a); }
 vec4 awaited_as(SharedQuads x, uint quad, vec4 a, bool coded) {
   uint tries = 0u;
@@ -343,14 +343,14 @@ vec4 await_quad(SharedQuads x, uint quad, bool wanted) {
   if (wanted) a = awaited(x, quad, x.at[quad]);
   return a;
 }
-// No number may have the bits of `unwritten`.
-vec4 something(vec4 x) { return mix(x, vec4(not_a_number), isnan(x)); }
-vec2 something(vec2 x) { return mix(x, vec2(not_a_number), isnan(x)); }
+// Replaces NaN, so that no number has the bits of `unwritten`.
+vec4 written(vec4 x) { return mix(x, vec4(not_a_number), isnan(x)); }
+vec2 written(vec2 x) { return mix(x, vec2(not_a_number), isnan(x)); }
 
-// Pairs of quads of the invocation into v, those of the subgroup neighbours.
+// The invocation's pairs of quads that go into v; neighbouring lanes have neighbouring pairs.
 #define pair_of(a) (gl_LocalInvocationIndex + (a)*threads)
-// Of the subgroup's first pair of rows in q8_0 a word of every 32 bytes is read between two reads of what is awaited:
-// so many kilobytes, into L1. Others lose by that.
+// While a subgroup waits, it reads one word of every 32 bytes of its first pair of rows in q8_0 into L1: a kilobyte
+// between two reads of the awaited quad. Other codecs lose by that.
 #if MIXED
 const uint other_codecs = (gate_codec ^ codec) | (projection_codec ^ codec) | (down_codec ^ codec) | values_apart_low |
                           values_apart_high | more_down_low | more_down_high;
@@ -360,7 +360,7 @@ const bool touches_weights = codec == codec_q8_0;
 #endif
 uint64_t nearer;
 uint touched_most, touched = 0u;
-// `coded`: quads that come as the product takes them. One after the last is the last.
+// coded: the number of quads that arrive already coded. Past the last quad the last one is read again.
 void take_in(uint64_t from, uint count, uint coded) {  // quads
   SharedQuads x = SharedQuads(from);
   [[unroll]] for (uint i = 0u; i < 10u; ++i)
@@ -377,8 +377,7 @@ void take_in(uint64_t from, uint count, uint coded) {  // quads
       if (out_of_spins(++tries)) break;
     }
   }
-  // What is absent when the first is there is asked for again together, then one after the other: all together every
-  // time came later.
+  // Once the first quad is there, absent ones are read again together, then one by one: always all together was slower.
   v[0] = awaited_as(x, 2u * min(pair_of(0u), count / 2u - 1u), v[0], first_coded);
   [[unroll]] for (uint i = 1u; i < 10u; ++i)
     if ((i >> 1) * 2u * threads < count) {
@@ -402,7 +401,7 @@ float butterfly(float sum) {
   return sum;
 }
 
-// 1 / root mean square of `width` elements in v, the stream's at most. One barrier. which: of two in a row.
+// 1 / root mean square of v, of at most the stream's `width`. One barrier. which: one of two calls in a row.
 float inverse_rms(uint which, const uint width) {
   const uint count = width / 4u, norm_blocks = (width + 127u) / 128u;
   [[unroll]] for (uint a = 0u; a < 2u; ++a)
@@ -413,7 +412,7 @@ float inverse_rms(uint which, const uint width) {
         precise float sum = (square.x + square.y) + (square.z + square.w);
         both[b] = 2u * pair_of(a) < count ? sum : 0.0;
       }
-      // Sixteen lanes have a block; half of them goes on with each of its quads.
+      // Sixteen lanes have a block; half of them continue with each of its quads.
       bool upper = (lane & 8u) != 0u;
       precise float sum = (upper ? both[1] : both[0]) + subgroupShuffleXor(upper ? both[0] : both[1], 8u);
       [[unroll]] for (uint d = 4u; d >= 1u; d >>= 1)
@@ -434,7 +433,7 @@ float inverse_rms(uint which, const uint width) {
   return finite(mean) ? root : not_a_number;
 }
 
-// The residual of this workgroup's rows, of which v has some.
+// Keeps the residual of this workgroup's rows, of which v has some.
 void keep(uint which) {
   const uint pairs = hidden_size / 2u, most = pairs / parts + 2u, count = hidden_size / 4u;
   uint first = gl_WorkGroupID.x * pairs / parts, end = (gl_WorkGroupID.x + 1u) * pairs / parts;
@@ -464,7 +463,7 @@ void normalise(uint which) {
       v[i] = y;
     }
 }
-// Adds what a step gave, behind its norm, to the residual; the next norm's weights are in norm_behind.
+// Adds a step's result, after its norm, to the residual; the next norm's weights are in norm_behind.
 vec4 norm_behind[4];
 void add_normalised() {
   normalise(0u);
@@ -477,7 +476,7 @@ void add_normalised() {
     }
 }
 
-// Of gate and up a workgroup has whole blocks first, then its share of what is left.
+// A workgroup's rows of gate and up are whole blocks first, then a share of the remaining rows.
 const uint rest_pairs = intermediate_size - coded_columns;
 uint first_rest(uint of) { return of * rest_pairs / parts; }
 uint first_pair(uint product) { return gl_WorkGroupID.x * pairs_of(product) / parts; }
@@ -493,7 +492,7 @@ uint pair_at(uint product, uint own) {
   return first_pair(product) + own;
 }
 
-// The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes
+// The model's activation of a gate and its `up`. C++ puts it in place of the instruction that mod() becomes
 // (kernels/splice.hpp).
 float gated(float g, float up) { return mod(g, up); }
 
@@ -502,7 +501,7 @@ void finish_pair(uint64_t to, uint product, uint own, uint pair, vec2 y) {
   if (product == gate_up) {
     float its = gated(y.x, y.y);
     if (whole_blocks != 0u && own < 32u * whole_blocks) fresh[own / 4u][own & 3u] = its;
-    else SharedWords(to).at[pair] = floatBitsToUint(something(vec2(its, 0.0)).x);
+    else SharedWords(to).at[pair] = floatBitsToUint(written(vec2(its, 0.0)).x);
     return;
   }
 #if EXPERTS
@@ -513,7 +512,7 @@ void finish_pair(uint64_t to, uint product, uint own, uint pair, vec2 y) {
 #endif
 #if MIXED
   if (product == only_values) {
-    SharedPairs(to).at[(q_size + kv_size) / 2u + pair] = something(y);
+    SharedPairs(to).at[(q_size + kv_size) / 2u + pair] = written(y);
     return;
   }
 #endif
@@ -523,10 +522,10 @@ void finish_pair(uint64_t to, uint product, uint own, uint pair, vec2 y) {
     precise vec2 sum = kept[(second ? most : 0u) + own] + y;
     y = sum;
   }
-  SharedPairs(to).at[pair] = something(y);
+  SharedPairs(to).at[pair] = written(y);
 }
 
-// The sums of both rows, of all lanes.
+// Sums up both rows over all lanes.
 void finish_sums(uint64_t to, uint product, uint own, float y[2], vec4 low[2], vec4 high[2]) {
   if (dense) [[unroll]]
     for (uint r = 0u; r < 2u; ++r) y[r] = sum8(low[r], high[r]);
@@ -539,7 +538,7 @@ void finish_sums(uint64_t to, uint product, uint own, float y[2], vec4 low[2], v
 }
 
 #if EXPERTS
-// What a subgroup multiplies: pairs of rows, of the down projection each with every expert at hand.
+// Items that subgroups multiply: pairs of rows; in the down projection each pair with every expert in shared memory.
 uint items_of(uint product) { return own_pairs(product) * (product == down ? experts_together : 1u); }
 uint row_pair(uint product, uint item) {
   if (product == gate_up) {
@@ -551,7 +550,7 @@ uint row_pair(uint product, uint item) {
            pair_at(product, item / experts_together);
   return pair_at(product, item);
 }
-// Where the input of an item begins in shared memory: how many units before the first.
+// Where an item's input begins in shared memory: the number of units before the first one.
 uint staged_before(uint product, uint item) {
   return product == down ? 0u - item % experts_together * units_of(down) : 0u;
 }
@@ -563,7 +562,7 @@ uint staged_before(uint product, uint item) {
 
 void stage(uint count, uint coded, uint first, uint end, bool part);
 #if MIXED
-// Of v's own matrix the last subgroups of a workgroup take all rows, as many as need no more turns than the others.
+// The last subgroups take all rows of v's own matrix: enough that they need no more turns than the others.
 const uint most_values = (kv_size / 2u + parts - 1u) / parts,
            most_heads = ((q_size + kv_size) / 2u + parts - 1u) / parts,
            turns_apart = (most_values + most_heads + members - 1u) / members,
@@ -573,10 +572,10 @@ struct pair_unit {
   raw_codes row[2];
   raw_factors factors;
 };
-const uint slots = ROUNDS_AHEAD;  // rounds whose weights are on their way
+const uint slots = ROUNDS_AHEAD;  // rounds whose weights are in flight
 pair_unit next_units[slots];
-// Where a lane's first unit of a pair of rows lies: planes of 8 or 4 bits, of 2 and of 1, factors, what 256 columns
-// have in common; and the distance of the second row in the first.
+// Address of a lane's first unit of a pair of rows: planes of 8 or 4 bits, of 2 and of 1, factors, and factors that 256
+// columns share; also the distance from the first row to the second.
 struct pair_place {
   uint64_t codes, upper, lowest, factors, more;
   uint row, units;
@@ -616,11 +615,11 @@ struct pair_place {
 #define OF_CODEC(name) name
 #endif
 
-// A quad of a block in 24 bits: words of the upper, middle and lower bytes.
+// A quad of a block as integers of 24 bits: words of the upper, middle and lower bytes.
 uvec3 digits_of(vec4 x, float factor, inout ivec2 sums_) {
   precise vec4 scaled = x * factor;
-  // Nearest integers, half to even, as 256 * m + n: additions of 1.5 * 2^31 and 1.5 * 2^23 leave these in the lowest
-  // bits. What is always 0 keeps the optimizer from taking the first one back together with its subtraction.
+  // Nearest integers, half to even, as 256 * m + n: adding 1.5 * 2^31 and 1.5 * 2^23 leaves m and n in the lowest bits.
+  // lane >> 5 is always 0; it keeps the optimizer from cancelling the first addition with its subtraction.
   precise vec4 m = scaled + 3221225472.0;
   precise vec4 upper = uintBitsToFloat(floatBitsToUint(m) ^ uvec4(lane >> 5)) - 3221225472.0;
   precise vec4 rest = scaled - upper;
@@ -634,7 +633,7 @@ uvec3 digits_of(vec4 x, float factor, inout ivec2 sums_) {
   sums_.y += int(dotPacked4x8EXT(words.y, 0x01010101u) * 256u + dotPacked4x8EXT(words.z, 0x01010101u));
   return words;
 }
-#if MIXED  // each by itself, since glslang loses constants of several
+#if MIXED  // each in its own constant, since glslang loses constants made of several
 const uint sums_taken = (takes_sums ? 1u : 0u) | (values_takes_sums ? 1u : 0u) | (gate_takes_sums ? 1u : 0u) |
                         (projection_takes_sums ? 1u : 0u) | (down_takes_sums ? 1u : 0u) |
                         (more_down_takes_sums ? 1u : 0u) | (more_values_takes_sums ? 1u : 0u);
@@ -647,8 +646,8 @@ uint scale_from(uint greatest_bits) {
   return greatest_bits < 0x7f800000u ? (exponent_from(greatest_bits) - 22u) << 1 : floatBitsToUint(not_a_number) >> 22;
 }
 
-// v into shared memory as a product takes it, all of it or the units from `first` on; `coded` quads come as its
-// producers made them. What was there before has been read.
+// Writes v to shared memory in the form that a product reads, all of it or the units from `first` on; `coded` quads are
+// in that form already. The previous content has been read.
 void stage(uint count, uint coded, uint first, uint end, bool part) {
   const uint units = x_units;
   [[unroll]] for (uint a = 0u; a < 5u; ++a)
@@ -701,7 +700,7 @@ void stage(uint count, uint coded, uint first, uint end, bool part) {
   barrier();
 }
 
-// A quad of an input that the next product's workgroups take as it is: eight neighbouring lanes have a block.
+// Codes a quad of an input that the next product's workgroups use unchanged: eight neighbouring lanes have a block.
 uvec4 coded_quad(vec4 x) {
   uvec4 bits = floatBitsToUint(x) & 0x7fffffffu;
   uint greatest_bits = max(max(bits.x, bits.y), max(bits.z, bits.w));
@@ -714,7 +713,7 @@ uvec4 coded_quad(vec4 x) {
   uint which = lane & 7u;
   return uvec4(words, which == 0u ? scale_from(greatest_bits) | uint(sums_.x) << 16 : which == 1u ? uint(sums_.y) : 0u);
 }
-// Whole blocks of gate and up to those who wait for them.
+// Writes whole coded blocks of gate and up for the workgroups that wait for them.
 void hand_on(uint64_t to) {
   barrier();
   const uint quads_ = 8u * whole_blocks;
@@ -729,13 +728,13 @@ void hand_on(uint64_t to) {
 
 #include "layers_attention.glsl"
 
-uint64_t weight, x;  // of the product that comes: weights and input
+uint64_t weight, x;  // of the next product: weights and input
 #if EXPERTS
 #include "layers_experts.glsl"
 #endif
 
-// A product with what stands before it, and attention behind the first. Those behind norms are one piece of code: all
-// have the stream's columns.
+// A product with the wait and norm before it; attention follows the first product. Products behind norms are one piece
+// of code: all have the stream's columns.
 void step(uint layer, uint product, bool normalises) {
   // Addresses are read before the wait.
   uint shift = two_sublayers ? 0u : shift_of(half_);
@@ -751,11 +750,11 @@ void step(uint layer, uint product, bool normalises) {
   }
   if (product == gate_up) next_place = read_place(layer + 1u);
   uint quads_ = columns_of(product) / 4u;
-  if (touches_weights) {  // attending workgroups' projection comes late anyway
+  if (touches_weights) {  // workgroups that compute attention start the projection late anyway
     nearer = first_place(weight, product, sub).codes + uint64_t(lane * 16u);
     touched_most = product == projection && gl_WorkGroupID.x < heads ? 0u : min(8u, units_of(product) / 16u);
 #if EXPERTS
-    if (product == gate_up) touched_most = 0u;  // which experts' they are is not known
+    if (product == gate_up) touched_most = 0u;  // the experts are not known yet
 #endif
   }
 #if EXPERTS
@@ -782,7 +781,7 @@ void step(uint layer, uint product, bool normalises) {
   take_in(x, quads_, product == down ? coded_columns / 4u : 0u);
 #if MIXED
   if (normalises) {
-#if EXPERTS  // which experts' weights gate and up are is not known yet
+#if EXPERTS  // the experts whose weights gate and up need are not known yet
     if (product == gate_up) {
     } else
 #endif
@@ -818,7 +817,7 @@ void step(uint layer, uint product, bool normalises) {
     if (product == gate_up) stage_floats();
 #endif
   } else {
-    barrier();  // the x before has been read
+    barrier();  // the previous x has been read
   }
   if (product == gate_up) keep_place(layer + 1u, next_place);
   bool parts = in_parts && !normalises && product == down;
@@ -881,7 +880,7 @@ void main() {
     rotation[t] = turn_of(WordPairs(arguments.at[(full_every - 1u) * argument_count + argument_rope]).at[t]);
     if (full_every != 1u) rotation[head_dim / 2u + t] = turn_of(WordPairs(arguments.at[argument_rope]).at[t]);
   }
-  // What the rest is written for; the plan asks for nothing else.
+  // The code below is written for these values; the plan uses no others.
   uint end = layers;
   if (workgroup_size != threads || subgroup_width != 32u) {
     end = 0u;
@@ -920,7 +919,7 @@ void main() {
 #else
     if (touches_weights && touched == 0x9e3779b9u)
 #endif
-      progress.at[progress_left + 1u] = 0u;  // of no use, but that touches stay
+      progress.at[progress_left + 1u] = 0u;  // only keeps the touching reads from being removed
     leaves_last = last && SharedWords(progress).at[progress_timed_out] != 0u;
   }
   barrier();

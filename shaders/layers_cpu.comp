@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// All layers of a decode pass as one dispatch, for llvmpipe: there a dispatch costs as much as a layer's share of this
-// one. Workgroups of one subgroup go through the steps of each layer together, a part of every step each, and exchange
-// with each other in `progress` what is done. None ever has to wait for another: who finds a step unfinished for long
-// does what is left of it himself. That is safe because a step only reads what steps before it wrote and no two steps
-// write the same bytes, so whoever does a part writes the same numbers. llvmpipe's atomics are sequentially consistent
-// and order all that is around them; its memory barriers cost a suspension of the shader each. It ends all loops of an
-// invocation after 65,535 turns in all: plan/resident.hpp counts them, and `spin_limit` is what it leaves for waiting.
-// Not optimised into SPIR-V, which would write out the product at each call; the driver's own optimizer does that.
+// All layers of a decode pass in one resident dispatch, for llvmpipe, where a dispatch costs as much as a layer's share
+// of this one. Workgroups of one subgroup compute the steps of each layer together, each a part of every step, and
+// record finished parts in `progress`. No workgroup ever has to wait for another: one that finds a step unfinished for
+// long computes its missing parts itself. That is safe because a step only reads results of earlier steps and no two
+// steps write the same bytes: every workgroup that computes a part writes the same numbers. llvmpipe's atomics are
+// sequentially consistent and order all accesses around them; each of its memory barriers suspends the shader. It ends
+// all loops of an invocation after 65,535 turns in all: plan/resident.hpp counts them, and `spin_limit` is the number
+// left for waiting. The SPIR-V is not optimised, which would inline the product at each call; the driver does that.
 // variant: layers_cpu -O0 -DINTEGER_DOT=0 -DWIDE_LOADS=1
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -40,7 +40,7 @@ layout(constant_id = 15) const uint ffns_before = 0;
 layout(constant_id = 16) const uint ffns_behind = 1;
 layout(local_size_x_id = 0) in;
 
-// What a product is, set before each.
+// The product's shape, set before each product.
 uint columns, rows, epilogue, part;
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim, tile_tokens = 1u;
 const uint narrow = hidden_size > q_size ? hidden_size : q_size,
@@ -50,7 +50,7 @@ const uint narrow = hidden_size > q_size ? hidden_size : q_size,
 #define norm_width_max columns_max
 #define product_part part
 #define product_parts parts
-#define reads_ahead false  // its models are small
+#define reads_ahead false  // the models for which it runs are small
 #include "subgroup.glsl"
 #include "norm.glsl"
 #include "ternary.glsl"
@@ -72,15 +72,15 @@ Words input_, norm_weight, factors, weight, scales, output_, keys, values, query
 #define CACHE_OF_FLOATS
 #include "attention_cpu.glsl"
 
-// kernels::layers: places of a layer's arguments and of words in `progress`.
+// kernels::layers: indices of a layer's arguments and of words in `progress`.
 const uint argument_count = 21u, steps = 5u;
-const uint end = ffns_before == 0u && ffns_behind == 1u ? layers : 0u;  // what this is written for
+const uint end = ffns_before == 0u && ffns_behind == 1u ? layers : 0u;  // other forms of layers are not computed
 const uint progress_started = 0u, progress_left = 1u, progress_layer = 2u, progress_steps = 4u;
 
 const uint every_part = (1u << parts) - 1u;
 
-// Adds bits to a word of `progress`: what it has then.
-uint tell(uint word, uint bits) {
+// Sets bits of a word of `progress`. @return the word after that
+uint arrive(uint word, uint bits) {
   uint found = 0u;
   if (lane == 0u) found = atomicOr(progress.at[word], bits);
   return subgroupBroadcastFirst(found) | bits;
@@ -91,27 +91,27 @@ uint count_in(uint word) {
   return subgroupBroadcastFirst(found) + 1u;
 }
 
-// A pointer of the arguments, the same for all lanes visibly (memory.glsl). No function: Debian 12's validation layer
-// breaks down over pointers that are returned.
+// A pointer of the arguments, visibly the same for all lanes (memory.glsl). Not a function: Debian 12's validation
+// layer fails on pointers that are returned.
 #define argument(index) Words(subgroupBroadcastFirst(Longs(arguments).at[index]))
 
-// The first part that is not done, from this workgroup's own on.
+// The first part that is not done, counted from this workgroup's own part.
 uint next_part(uint done) {
   uint own = gl_WorkGroupID.x % parts, left = every_part & ~done;
   return (findLSB((left >> own) | (left << (parts - own)) & every_part) + own) % parts;
 }
 
-// Says that `part` is done and gives the others some time: what is done then.
+// Marks `part` as done, then waits a limited time for the others. @return the parts that are done then
 uint finish_part(uint word, uint done, bool alone) {
-  if (done != every_part) done = tell(word, 1u << part);
+  if (done != every_part) done = arrive(word, 1u << part);
   for (uint turn = 0u; turn < spin_limit; ++turn) {
     if (done == every_part || alone) break;
-    done = tell(word, 0u);
+    done = arrive(word, 0u);
   }
   return done;
 }
 
-// Rows of a product with its norm before it, `at` being the place of its norm weight, weight and scales.
+// Rows of a product and the norm before it. `at` is the argument index of the norm weight; weight and scales follow.
 void product(uint at, uint columns_in, uint rows_out, uint how) {
   norm_weight = argument(at);
   weight = argument(at + 1u);
@@ -132,24 +132,24 @@ void attention() {
     attend(0u, head, first_seen(count), count);
 }
 
-// A loop around the body even for one part: llvmpipe runs what stands behind an `if` in any case, masked.
-#define each_part(index, body)                                                 \
-  {                                                                            \
-    uint word = progress_steps + layer * steps + index, done = tell(word, 0u); \
-    do {                                                                       \
-      part = next_part(done);                                                  \
-      if (done != every_part) { body; }                                        \
-      done = finish_part(word, done, alone);                                   \
-    } while (done != every_part);                                              \
+// A loop around the body even for one part: llvmpipe always runs the code behind an `if`, masked.
+#define each_part(index, body)                                                   \
+  {                                                                              \
+    uint word = progress_steps + layer * steps + index, done = arrive(word, 0u); \
+    do {                                                                         \
+      part = next_part(done);                                                    \
+      if (done != every_part) { body; }                                          \
+      done = finish_part(word, done, alone);                                     \
+    } while (done != every_part);                                                \
   }
 
 void main() {
   take_pushed();
   find_place();
-  uint first = tell(progress_layer, 0u);
+  uint first = arrive(progress_layer, 0u);
   count_in(progress_started);
   for (uint layer = first; layer < end; ++layer) {
-    bool alone = tell(progress_started, 0u) == 1u;
+    bool alone = arrive(progress_started, 0u) == 1u;
     uint at = layer * argument_count;
     Words residual = argument(at), attended = argument(at + 4u), middle = argument(at + 5u),
           gate_up = argument(at + 6u), next = argument(at + 7u);
@@ -160,7 +160,7 @@ void main() {
     output_ = query;
     each_part(0u, product(at + 8u, hidden_size, q_size + 2u * kv_size, epilogue_rope_cache)) output_ = attended;
     each_part(1u, attention())
-        // One loop, so that the driver compiles the product twice and not four times: it does so for seconds.
+        // One loop, so that the driver compiles the product twice and not four times: that takes it seconds.
         for (uint place = 2u; place < steps; ++place) {
       bool projects = place == 2u, gates = place == 3u;
       input_ = projects ? attended : gates ? middle : gate_up;
@@ -174,7 +174,7 @@ void main() {
     }
     if (lane == 0u) atomicMax(progress.at[progress_layer], layer + 1u);
   }
-  // The last to leave makes everything ready for the next pass.
+  // The last workgroup to leave resets `progress` for the next pass.
   if (count_in(progress_left) == gl_NumWorkGroups.x)
     for (uint i = lane; i < progress_steps + layers * steps; i += workgroup_size) progress.at[i] = 0u;
 }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
-// All layers of a pass over up to eight sessions as one dispatch, for GPUs on which all its workgroups run at once and
-// which multiply matrices of f16: what shaders/layers_coded.comp is for a token alone, with the products of
-// shaders/matmul_chunk_batch.comp. A product's columns lie with the subgroups, whose share of x stays in registers
-// while all rows of the workgroup pass by, so that a multiprocessor reads x once; sums of the subgroups meet in shared
-// memory, four tiles of 16 rows at a time (docs/kernels.md). The down projection's columns are four workgroups', which
-// exchange sums. x crosses workgroups as f16, eight columns with a scale of their own. A norm is its weight,
-// which those who write the stream multiply with, and a factor of the token, which those who read it find from sums of
-// squares: it waits for nothing else. Waiting is as in layers_coded: what is not there yet is all ones, no wait is for
-// good, and where one times out the result is NaN. With INNER_NORMS what a product adds to the stream is normalised
-// before: squares of it are exchanged, and those who have its rows wait for all of them. Norms of heads and rotations
-// are attention's, there are windows, tiles of the stream need not be shared evenly, and weights may be f16 as they
-// are.
+// All layers of a pass over up to eight sessions in one resident dispatch, for GPUs on which all its workgroups run at
+// once and which multiply f16 matrices. shaders/layers_coded.comp does the same for a single token; the products are
+// those of shaders/matmul_chunk_batch.comp. The subgroups share a product's columns: each keeps its part of x in
+// registers while it multiplies all rows of the workgroup, so that a multiprocessor reads x once. The subgroups' sums
+// meet in shared memory, four tiles of 16 rows at a time (docs/kernels.md). Four workgroups share the columns of the
+// down projection and exchange sums. x crosses workgroups as f16; every eight columns have a scale of their own. A norm
+// is its weight, by which the writers of the stream multiply, and a factor per token, which the readers compute from
+// sums of squares: it needs no other wait. Waits are as in layers_coded: unwritten words are all ones, no wait is
+// endless, a timeout makes the result NaN. With INNER_NORMS a product's result is normalised before it is added to the
+// stream: workgroups exchange its squares and wait for all of them; attention applies the norms of heads and rotations,
+// there are windows, tiles of the stream need not divide evenly, and weights may be plain f16.
 // variant: layers_rows -DWIDE_LOADS=0
 // variant: layers_rows_normed -DWIDE_LOADS=0 -DINNER_NORMS=1
 #version 460
@@ -46,7 +45,7 @@ layout(constant_id = 12) const float scale = 0.0;
 layout(constant_id = 13) const uint slot_words = 32;
 layout(constant_id = 14) const uint page_size = 8;
 #ifdef INNER_NORMS
-layout(constant_id = 15) const uint window = 0;  // of all layers but each full_every-th
+layout(constant_id = 15) const uint window = 0;  // of all layers except each full_every-th
 layout(constant_id = 16) const uint full_every = 1;
 layout(constant_id = 17) const uint subgroup_width = 0;
 #else
@@ -70,18 +69,18 @@ const uint shares = 4u;  // of the down projection's columns
 const uint members = workgroup_size / 32u;
 const uint most_slots = 2u, wide_columns = hidden_size > heads *head_dim ? hidden_size : heads *head_dim,
            widest = wide_columns > intermediate_size / shares ? wide_columns : intermediate_size / shares;
-const uint slots = (widest / 128u + members - 1u) / members;  // steps of 128 columns of a subgroup
+const uint slots = (widest / 128u + members - 1u) / members;  // steps of 128 columns per subgroup
 #define EACH_SLOT(k)                                \
   [[unroll]] for (uint k = 0u; k < most_slots; ++k) \
     if (k < slots)
 #else
 const uint threads = 512u, members = threads / 32u;
-const uint most_slots = 2u, slots = 2u;  // steps of 128 columns of a subgroup
+const uint most_slots = 2u, slots = 2u;  // steps of 128 columns per subgroup
 #define EACH_SLOT(k) [[unroll]] for (uint k = 0u; k < slots; ++k)
 #endif
 const uint step_quads =
     160u;  // of x: four octets of each of four blocks, and four scales of each block, of eight tokens
-const uint hidden_tiles = hidden_size / 16u;  // of 16 rows of the stream
+const uint hidden_tiles = hidden_size / 16u;  // tiles of 16 rows of the stream
 #ifdef INNER_NORMS
 #define own_tiles tile_count(projection)
 const uint shared_tiles = hidden_tiles / (parts / shares);  // of the workgroups that share columns
@@ -89,7 +88,7 @@ const uint shared_tiles = hidden_tiles / (parts / shares);  // of the workgroups
 const uint own_tiles = hidden_tiles / parts, shared_tiles = shares * own_tiles;
 #endif
 
-// What workgroups exchange in a layer, in bytes from its `exchange`.
+// Offsets of the data that workgroups exchange in a layer, in bytes from its `exchange`.
 const uint x_bytes = hidden_size / 8u * step_quads, square_bytes = hidden_tiles * 32u;
 const uint x_at = 0u, squares_at = x_at + x_bytes, middle_at = squares_at + square_bytes,
            middle_squares_at = middle_at + x_bytes, attended_at = middle_squares_at + square_bytes,
@@ -97,8 +96,8 @@ const uint x_at = 0u, squares_at = x_at + x_bytes, middle_at = squares_at + squa
            sums_at = query_at + qkv_size * 32u, projected_squares_at = sums_at + hidden_tiles * shares * 512u,
            lowered_squares_at = projected_squares_at + square_bytes;
 
-// Sums of a batch of tiles, [tile, subgroup, 36], a lane's four in one quad: after eight of them a gap of one, so that
-// no two invocations ask for the same bank. What attention has of a span.
+// Sums of a batch of tiles, [tile, subgroup, 36]: a lane's four are one quad, and after each eight quads one is unused,
+// so that no two invocations use the same bank. Also attention's values of a span.
 #ifdef INNER_NORMS
 const uint sum_quads = 35u;
 #else
@@ -113,19 +112,19 @@ shared float head_squares[members];
 #else
 shared vec2 rotation[most_rows * (head_dim / 2u)];  // sine, cosine
 #endif
-shared uint positions[most_rows], ends[most_rows], cache_places[most_rows];  // of rows; end 0: nobody's
+shared uint positions[most_rows], ends[most_rows], cache_places[most_rows];  // of rows; an end of 0 marks an unused row
 #ifdef INNER_NORMS
 const uint value_parts = head_dim / 64u, value_turns = 1u, most_turns = 1u,
            most_value_octets = 1u;  // workgroups that share the channels of values of a task of attention
 #else
 const uint value_parts = 1u, value_turns = 1u, most_turns = 1u, most_value_octets = 2u;
 #endif
-const uint heads_of_key = heads / kv_heads, heads_each = heads_of_key % 2u == 0u ? 2u : 1u;  // of a task of attention
+const uint heads_of_key = heads / kv_heads, heads_each = heads_of_key % 2u == 0u ? 2u : 1u;  // per task of attention
 const uint tasks_of_row = heads / heads_each, tasks = most_rows * tasks_of_row * value_parts,
            kept_tasks = (tasks + parts - 1u) / parts;
 shared uvec4 fresh[heads_each * chunks];            // queries as f16
-shared uvec4 fresh_words[2u * chunks];              // their positions' key and value, as the caches have them
-shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the first spans of the workgroup's tasks, of another one
+shared uvec4 fresh_words[2u * chunks];              // key and value of this position, as the caches store them
+shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the tasks' first spans, and of one other
 shared uint code_magic;
 
 #define own_row (gl_LocalInvocationIndex & 15u)
@@ -133,21 +132,21 @@ shared uint code_magic;
 #define own_tile (gl_LocalInvocationIndex >> 7)
 uint rows, lane;
 bool timed_out;
-float residual;      // of one of the workgroup's rows of the stream
-float token_factor;  // 1 / root mean square of its token, of the product
+float residual;      // one of the workgroup's rows of the stream
+float token_factor;  // 1 / root mean square of its token, for the product
 row_part next_parts[most_slots * 2u];
 tokens_of x_tokens[most_slots * 8u];
 #ifdef INNER_NORMS
 uvec4 next_quads[most_slots * 8u];  // of dense weights: [slot, half of the tile, quad]
-// An octet of columns of a step is quad octet_quad of those that lane octet_lane of a token has: of blocks a lane has
-// one, of dense weights four lanes have neighbours.
+// An octet of columns of a step is quad octet_quad of the quads that lane octet_lane of a token has: a lane has one
+// block, or with dense weights four lanes have neighbouring octets.
 uint octet_quad(uint o) { return dense ? o >> 2 & 3u : o & 3u; }
 uint octet_lane(uint o) { return dense ? o & 3u : o >> 2 & 3u; }
 #else
 #define octet_quad(o) ((o)&3u)
 #define octet_lane(o) ((o) / 4u & 3u)
 #endif
-vec2 token_scales;  // of the lane's tokens in sums
+vec2 token_scales;  // of the tokens whose sums the lane has
 
 #include "rows_exchange.glsl"
 #include "rows_waits.glsl"
@@ -160,9 +159,9 @@ uint tile_count(uint product) {
              ? shared_tiles
              : (gl_WorkGroupID.x + 1u) * tiles_of(product) / parts - gl_WorkGroupID.x * tiles_of(product) / parts;
 }
-// Those of the stream lie so that the four workgroups that share columns have neighbours. In the down projection own
-// ones begin the last batch, or are one of their own where they are not shared evenly: their sums are written by the
-// others meanwhile.
+// Tiles of the stream are ordered so that the four workgroups that share columns have neighbouring tiles. In the down
+// projection a workgroup's own tiles begin the last batch, or form a batch of their own if tiles are not shared evenly:
+// meanwhile the other workgroups write their sums of these tiles.
 #ifdef INNER_NORMS
 uint first_own() { return shared_tiles - own_tiles; }
 #else
@@ -176,9 +175,9 @@ uint tile_at(uint product, uint i) {
   return from + (its < shared_tiles ? its : its - shared_tiles);
 }
 
-// Where a lane's weights of a product lie, of rows lane / 4 + 8 * i and the blocks of its subgroup's steps: of tile 0
-// the first step's, and what lies between these and those of the second half of a block, of the second step (none where
-// the subgroup has no such step: x is 0 there), of the next group of rows.
+// Address of a lane's weights of a product: rows lane / 4 + 8 * i, blocks of its subgroup's steps. `codes` is that of
+// tile 0 and the first step. The distances lead to the second half of a block, to the second step (0 if the subgroup
+// has none: x is 0 there) and to the next group of rows.
 struct weight_place {
   uint64_t codes, factors;
   uint half_bytes, second, group_bytes;
@@ -208,7 +207,7 @@ weight_place place_of(uint64_t weight, uint product) {
   return out_;
 }
 const bool placed = codec == codec_q8_0 || codec == codec_q4_0 || codec == codec_q4_1;
-// Where there are whole_tiles, all their loads are on their way before the tile in front is multiplied.
+// With whole_tiles all loads of a tile are issued before the previous tile is multiplied.
 row_part load_part(uint64_t weight, weight_place from, uint product, uint tile, uint i, uint k) {
   row_part part = row_part(raw_codes(uvec4(0u), uvec4(0u)), uvec4(0u));
   if (placed) {
@@ -241,7 +240,7 @@ bool works(uint product) { return sub * slots < steps_of(product); }
 #endif
 void fetch(uint64_t weight, weight_place from, uint product, uint tile) {
 #ifdef INNER_NORMS
-  if (!works(product)) {  // or they would be those of the product before, and in registers until then
+  if (!works(product)) {  // else they would keep the previous product's values, in registers until then
     if (!whole_tiles) {
       [[unroll]] for (uint n = 0u; n < most_slots * 2u; ++n)
         next_parts[n] = row_part(raw_codes(uvec4(0u), uvec4(0u)), uvec4(0u));
@@ -261,9 +260,9 @@ void fetch(uint64_t weight, weight_place from, uint product, uint tile) {
   [[unroll]] for (uint i = 0u; i < 2u; ++i)
     next_parts[2u * k + i] = load_part(weight, from, product, tile, i, k);
 }
-weight_place here;  // of the product
+weight_place here;  // of the current product
 
-// Squares of the stream, [tiles, tokens]: asked for behind the first of x, so that they come with it.
+// Squares of the stream, [tiles, tokens]: loaded right behind the first quads of x, so that they arrive with these.
 const uint square_count = hidden_tiles * most_rows, squares_each = (square_count + threads - 1u) / threads;
 uint squares_of[squares_each];
 void ask_squares(SharedWords from) {
@@ -289,7 +288,7 @@ float factor_of(uint token) {
   return 1.0 / sqrt(mean);
 }
 
-// x of the subgroup's steps into registers, each token's f16 values on the scale of its largest.
+// Loads x of the subgroup's steps into registers: f16 on the scale of the token's largest value.
 void take(SharedQuads x, uint product, SharedWords squares) {
   uvec4 v[most_slots * 5u];
   uint from[most_slots];
@@ -298,7 +297,7 @@ void take(SharedQuads x, uint product, SharedWords squares) {
     [[unroll]] for (uint i = 0u; i < 5u; ++i)
       v[5u * k + i] = x.at[from[k] + 32u * i];
   }
-  {  // two reads on their way at any time, so that what comes is seen sooner
+  {  // two reads are in flight at any time, so that a new value is seen sooner
     uvec4 later = x.at[from[0]];
     uint tries = 0u;
     while (absent(v[0])) {
@@ -309,7 +308,7 @@ void take(SharedQuads x, uint product, SharedWords squares) {
     if (absent(v[0]) && !timed_out) time_out();
   }
   if (product == qkv || product == gate_up) ask_squares(squares);
-  // What is absent when the first is there is asked for again together, then one after the other.
+  // Once the first quad is there, absent ones are read again together, then one after the other.
   EACH_SLOT(k)
   [[unroll]] for (uint i = 0u; i < 5u; ++i)
     if (k + i != 0u && absent(v[5u * k + i])) v[5u * k + i] = x.at[from[k] + 32u * i];
@@ -342,8 +341,8 @@ void take(SharedQuads x, uint product, SharedWords squares) {
   token_scales = vec2(subgroupShuffle(most, (lane & 3u) * 8u), subgroupShuffle(most, (lane & 3u) * 8u + 4u));
 }
 
-// An octet of a token, whose columns lanes 1 or 2 apart have, to those who wait for it: words of columns 0 and 2, 1 and
-// 3, 4 and 6, 5 and 7.
+// Writes an octet of a token for the workgroups that wait for it: words of columns 0 and 2, 1 and 3, 4 and 6, 5 and 7.
+// The columns are in lanes `apart` from each other, 1 or 2.
 void publish(uint64_t to, uint octet_, uint token, float y, uint apart, bool first) {
   float most = abs(y);
   [[unroll]] for (uint d = 1u; d < 8u; d <<= 1)
@@ -359,7 +358,7 @@ void publish(uint64_t to, uint octet_, uint token, float y, uint apart, bool fir
     SharedWords(to).at[4u * (quad + 128u) + octet_quad(octet_)] = its_scale;
   }
 }
-// The invocation's row of the stream, times the weight of the norm behind it, and its tile's squares.
+// Writes the invocation's row of the stream, times the weight of the next norm, and the sum of squares of its tile.
 void publish_stream(uint64_t x, uint64_t squares, uint64_t norm, uint tile) {
   precise float square = residual * residual;
   [[unroll]] for (uint d = 1u; d < 16u; d <<= 1) {
@@ -368,17 +367,16 @@ void publish_stream(uint64_t x, uint64_t squares, uint64_t norm, uint tile) {
   }
   precise float weighted_ = residual * Floats(norm).at[tile * 16u + own_row];
   publish(x, (tile * 16u + own_row) / 8u, own_token, weighted_, 1u, (own_row & 7u) == 0u);
-  if (own_row == 0u) SharedWords(squares).at[tile * most_rows + own_token] = floatBitsToUint(something(square));
+  if (own_row == 0u) SharedWords(squares).at[tile * most_rows + own_token] = floatBitsToUint(written(square));
 }
 
-// The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes
+// The model's activation of a gate and its `up`. C++ puts it in place of the instruction that mod() becomes
 // (kernels/splice.hpp).
 float gated(float g, float up) { return mod(g, up); }
 
 #ifdef INNER_NORMS
 #include "rows_heads.glsl"
-// What is added to the stream, of a row that the invocation has: when the squares of all rows of its token are there,
-// normalised.
+// Adds the invocation's row of a token to the stream, normalised, once the squares of all rows of the token are known.
 void add_normalised(uint64_t squares_at_, uint64_t norm, uint tile, float y, bool wanted) {
   SharedWords squares = SharedWords(squares_at_);
   float weight = Floats(norm).at[tile * 16u + own_row];
@@ -387,7 +385,7 @@ void add_normalised(uint64_t squares_at_, uint64_t norm, uint tile, float y, boo
     precise float both = square + subgroupShuffleXor(square, d);
     square = both;
   }
-  if (wanted && own_row == 0u) squares.at[tile * most_rows + own_token] = floatBitsToUint(something(square));
+  if (wanted && own_row == 0u) squares.at[tile * most_rows + own_token] = floatBitsToUint(written(square));
   ask_squares(squares);
   take_squares(squares);
   barrier();
@@ -407,7 +405,7 @@ void hand_on(uint layer, uint64_t exchange, uint row, float y, bool wanted) {
   uint its = half_word(y), pair = its | subgroupShuffleXor(its, 2u) << 16;
   if (!wanted) return;
   uint64_t query = exchange + uint64_t(query_at + own_token * qkv_size * 4u);
-  if (row < q_size) SharedWords(query).at[head * head_dim + channel] = floatBitsToUint(something(y));
+  if (row < q_size) SharedWords(query).at[head * head_dim + channel] = floatBitsToUint(written(y));
   if (row < q_size || (row & 2u) != 0u) return;
   SharedWords(query).at[q_size + (head - heads) * (head_dim / 2u) + channel / 2u] = pair;
   uint its_place = cache_places[own_token];
@@ -420,7 +418,7 @@ void hand_on(uint layer, uint64_t exchange, uint row, float y, bool wanted) {
 }
 #endif
 
-// Sums of a batch of tiles, of which an invocation has a row of a token.
+// Finishes the sums of a batch of tiles; an invocation has one row of one token.
 void finish(uint layer, uint product, uint first, uint last) {
   uint index = first + own_tile, count = tile_count(product), tile = tile_at(product, min(index, count - 1u));
   bool wanted = index <= last;
@@ -437,7 +435,7 @@ void finish(uint layer, uint product, uint first, uint last) {
 #ifdef INNER_NORMS
     if (wanted)
       SharedWords(exchange + uint64_t(query_at)).at[own_token * qkv_size + tile * 16u + own_row] =
-          floatBitsToUint(something(y));
+          floatBitsToUint(written(y));
 #else
     hand_on(layer, exchange, tile * 16u + own_row, y, wanted);
 #endif
@@ -470,7 +468,7 @@ void finish(uint layer, uint product, uint first, uint last) {
       precise float all = (its.x + its.y) + (its.z + its.w);
       sum = all;
     } else if (wanted) {
-      sums.at[own + share * 128u] = floatBitsToUint(something(y));
+      sums.at[own + share * 128u] = floatBitsToUint(written(y));
     }
 #ifdef INNER_NORMS
     if (has_own)
@@ -486,8 +484,8 @@ void finish(uint layer, uint product, uint first, uint last) {
   }
 }
 
-// Of codes that leave registers for it, the last tile's multiplication finds those of the next product's first tile on
-// their way, which come while its x is waited for.
+// If the codec leaves enough registers, the weights of the next product's first tile are loaded during the last tile's
+// multiplication and arrive while its x is waited for.
 void multiply(uint layer, uint product, uint64_t weight) {
   uint next_product = product + 1u & 3u;
   const uint arguments_of[4] = {argument_qkv, argument_projection, argument_gate_up, argument_down};
@@ -598,7 +596,7 @@ void main() {
     rotation[i] =
         rope_from_turns(positions[i / (head_dim / 2u)], WordPairs(place(0u, argument_rope)).at[i % (head_dim / 2u)]);
 #endif
-  // What the rest is written for; the plan asks for nothing else.
+  // The code below is written for these values; the plan uses no others.
   uint end = layers;
   if (workgroup_size != threads || subgroup_width != 32u) {
     end = 0u;

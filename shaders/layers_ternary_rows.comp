@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
-// All layers of ternary weights of a pass over a batch as one dispatch, for GPUs on which all its workgroups run at
-// once and which multiply matrices of f16: what shaders/layers.comp is for a token alone. It leaves the bits of the
-// chain (norm_quantize, ternary_batch, attention_batch): int8 times ternary codes are integers that f16 and sums in f32
-// hold exactly, in any order, and all other sums have the order of docs/kernels.md. A norm is made by as many
-// workgroups a token as there are, each from the whole of it, for a slice of its columns, which they write for the
-// others as int8. Of a product a workgroup has tiles of 16 rows, whose weights are in registers before x is there; its
-// subgroups share the columns (and the tiles, where these are many). A layer's code has to stay in the instruction
-// cache (of 128 KiB, 8,192 instructions, on an H100): what is written out here is what would be slower as a loop.
-// Waiting is as in layers_rows: what is not there yet is all ones, no wait is for good, and where one times out the
-// result is NaN.
+// All layers of ternary weights of a pass over a batch in one resident dispatch, for GPUs on which all its workgroups
+// run at once and which multiply f16 matrices. shaders/layers.comp does the same for a single token. The result has the
+// bits of the chain norm_quantize, ternary_batch, attention_batch: products of int8 and ternary codes are integers that
+// f16 and sums in f32 hold exactly in any order, and all other sums have the order of docs/kernels.md. Several
+// workgroups compute a token's norm, each over the whole token, and write one slice of its columns as int8 for the
+// others. A workgroup has tiles of 16 rows of a product, whose weights are in registers before x is there; its
+// subgroups share the columns (and the tiles, if there are many). A layer's code has to fit into the instruction cache
+// (128 KiB, 8,192 instructions, on an H100): only code that would be slower as a loop is unrolled. Waits are as in
+// layers_rows: unwritten words are all ones, no wait is endless, a timeout makes the result NaN.
 // variant: layers_ternary_rows -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -50,26 +49,26 @@ layout(local_size_x_id = 0) in;
 #include "rows_frame.glsl"
 
 const uint threads = 512u, members = threads / 32u;
-const uint most_tiles = 4u, most_pairs = 8u;  // of a subgroup: tiles of 16 rows, 64 columns each; plan/resident.hpp
-                                              // chooses shapes for which they suffice
-const uint zeros = 0x7f7f7f7fu;  // int8 stands as 0 to 254: four of them never have the bits of `unwritten`
+const uint most_tiles = 4u, most_pairs = 8u;  // per subgroup: tiles of 16 rows, pairs with 64 columns;
+                                              // plan/resident.hpp chooses shapes for which they suffice
+const uint zeros = 0x7f7f7f7fu;  // int8 is stored as 0 to 254: four of them never have the bits of `unwritten`
 const uint most_rows = (slots + 7u) / 8u * 8u;
 
-// What workgroups exchange in a layer, in bytes from its `exchange`.
+// Offsets of the data that workgroups exchange in a layer, in bytes from its `exchange`.
 const uint stream_at = 0u, query_at = stream_at + most_rows * hidden_size * 4u,
            attended_at = query_at + most_rows * qkv_size * 4u, middle_at = attended_at + most_rows * q_size * 4u,
            gated_at = middle_at + most_rows * hidden_size * 4u,
            codes_at = gated_at + most_rows * intermediate_size * 4u,
            factors_at = codes_at + most_rows * (2u * hidden_size + q_size + intermediate_size);
 
-uint codes_place(uint product) {  // of its x
+uint codes_place(uint product) {  // of the product's x
   return codes_at + most_rows * (product == qkv          ? 0u
                                  : product == projection ? hidden_size
                                  : product == gate_up    ? hidden_size + q_size
                                                          : 2u * hidden_size + q_size);
 }
-// Tokens are multiplied eight at a time. Two such groups share what is unpacked of a code; where there are more,
-// workgroups share the groups too, if registers hold as many tiles more.
+// Tokens are multiplied in groups of eight. Two groups share the unpacking of a code. If there are more groups,
+// workgroups share them too, provided that registers hold the larger number of tiles.
 const uint row_groups = most_rows / 8u, together = row_groups % 2u == 0u ? 2u : 1u,
            most_split = 24u;  // tiles times pairs of columns
 uint tiles_by(uint product, uint splits) { return (rows_of(product) / 16u + parts / splits - 1u) / (parts / splits); }
@@ -80,57 +79,57 @@ uint splits_of(uint product) {
              ? splits
              : 1u;
 }
-uint tiles_of(uint product) { return tiles_by(product, splits_of(product)); }  // of a workgroup at most
+uint tiles_of(uint product) { return tiles_by(product, splits_of(product)); }  // per workgroup, at most
 uint sets_of(uint product) {
   return tiles_of(product) > most_tiles ? 2u : 1u;
-}  // of tiles, each with subgroups of its own
+}  // of tiles, each with its own subgroups
 uint ways_of(uint product) { return members / sets_of(product); }  // subgroups that share the columns
-// Groups of tokens by the workgroup's number, tiles by what is left of it.
+// The workgroup's number modulo the splits selects the groups of tokens, the quotient the tiles.
 uint first_of(uint product, uint share) { return share * (rows_of(product) / 16u) / (parts / splits_of(product)); }
 uint first_tile(uint product) { return first_of(product, gl_WorkGroupID.x / splits_of(product)); }
 uint tile_count(uint product) {
   return first_of(product, gl_WorkGroupID.x / splits_of(product) + 1u) - first_tile(product);
 }
 
-// Sums, [tile, way, 36], a lane's four in one quad: after eight of them a gap of one, so that no two invocations ask
-// for the same bank. What attention has of a span.
+// Sums, [tile, way, 36]: a lane's four are one quad, and after each eight quads one is unused, so that no two
+// invocations use the same bank. Also attention's values of a span.
 const uint sum_quads = 36u, pool_quads = most_tiles * members * sum_quads;
 shared vec4 pool[pool_quads];
 const uint qkv_tiles =
-    (qkv_size / 16u + parts - 1u) / parts;         // without splits, with which there are at most so many times more
+    (qkv_size / 16u + parts - 1u) / parts;         // without splits; with splits there are up to that many times more
 shared vec2 rotation[qkv_tiles * 8u * most_rows];  // sine, cosine of the workgroup's pairs and tokens
-shared uint positions[most_rows], ends[most_rows], cache_places[most_rows];  // of rows; end 0: nobody's
+shared uint positions[most_rows], ends[most_rows], cache_places[most_rows];  // of rows; an end of 0 marks an unused row
 shared float token_factors[most_rows];
 shared float block_sums[64], greatest_of[members];
 shared uint64_t places[2u * argument_count];
-const uint heads_each = heads / kv_heads % 2u == 0u ? 2u : 1u;  // of a task of attention
+const uint heads_each = heads / kv_heads % 2u == 0u ? 2u : 1u;  // per task of attention
 const uint tasks_of_row = heads / heads_each, kept_tasks = (most_rows * tasks_of_row + parts - 1u) / parts;
 shared vec4 fresh[heads_each * quads];              // queries
-shared uvec4 fresh_words[2u * chunks];              // their positions' key and value, as the caches have them
-shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the first spans of the workgroup's tasks, of another one
-shared uint half_magic;  // 1024 twice as f16: from memory, so that the compiler does not see it and mask and sum are
-                         // one instruction
+shared uvec4 fresh_words[2u * chunks];              // key and value of this position, as the caches store them
+shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the tasks' first spans, and of one other
+shared uint half_magic;  // 1024 twice as f16: read from memory, so that the compiler does not know it and emits one
+                         // instruction for mask and sum
 
 uint rows, lane;
 bool timed_out;
 #define sums_of coopmat<float, gl_ScopeSubgroup, 16, 8, gl_MatrixUseAccumulator>
 #define codes_of coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
 #define tokens_of coopmat<float16_t, gl_ScopeSubgroup, 16, 8, gl_MatrixUseB>
-// Tiles whose weights are asked for in front of a norm, which waits for others: of eight tokens, where the code has
-// room for that.
+// Tiles whose weights are loaded before a norm, which waits for other workgroups: only for eight tokens, where the code
+// has room for that.
 const uint early_gate_up = row_groups == 1u ? 2u : 0u, early_down = row_groups == 1u ? 1u : 0u;
-uint codes[most_tiles * most_pairs * 2u];  // of rows lane / 4 and 8 behind it, 16 columns a word
+uint codes[most_tiles * most_pairs * 2u];  // of rows lane / 4 and lane / 4 + 8, 16 columns per word
 
 #include "rows_exchange.glsl"
 #include "rows_waits.glsl"
 bool finite(float x) { return (floatBitsToUint(x) & 0x7f800000u) != 0x7f800000u; }
 
-// Of a subgroup in its last pair of columns, where not every one has one, what it multiplies, or else is read again for
-// nothing. Of an invocation's last quad likewise.
+// The way whose columns a subgroup loads in its last pair, if not every subgroup has one: its own way, or else the last
+// one, which is read again without use. The same holds for an invocation's last quad.
 uint end_way(uint way, uint ways, uint pairs) { return min(way, pairs - 1u - pairs / ways * ways); }
 
-// A row's norm and its int8: the workgroup's slice of the columns. Workgroups without one do another row's, for nobody:
-// conditions that hang on what is loaded make subgroup operations dear. Nobody's row is zeros.
+// Normalises a row and quantises it to int8, over the workgroup's slice of the columns. Workgroups without a slice
+// discard their result: conditions on loaded values make subgroup operations slow. An unused row is zeros.
 void normalise(uint layer, uint product, const uint width) {
   const uint quads_of_row = width / 4u, blocks = (width + 127u) / 128u, slices = parts / most_rows;
   uint t = gl_LocalInvocationIndex, row = gl_WorkGroupID.x % most_rows, slice = gl_WorkGroupID.x / most_rows;
@@ -221,16 +220,16 @@ void normalise(uint layer, uint product, const uint width) {
   precise float step_ = m / 127.0;
   if (slice == 0u && t == 0u)
     SharedWords(exchange + uint64_t(factors_at)).at[product * most_rows + row] =
-        is_there ? floatBitsToUint(something(finite(r) ? step_ : not_a_number)) : 0u;
+        is_there ? floatBitsToUint(written(finite(r) ? step_ : not_a_number)) : 0u;
 }
 
-// Written out, since the driver leaves loops over so much code as they are, and arrays that they index in memory.
+// Unrolled by macros: the driver does not unroll loops over so much code and keeps arrays that they index in memory.
 #define EACH_PAIR(what, j) what(j, 0) what(j, 1) what(j, 2) what(j, 3) what(j, 4) what(j, 5) what(j, 6) what(j, 7)
 #define EACH_TILE(what) what(0) what(1) what(2) what(3)
 
-// Weights of the subgroup's tiles from `from_tile` to before `end_tile`, of its columns. What is not there is the last
-// one again: a load without a condition waits for none before it. Addresses are a lane's own and a constant, which is
-// part of the load.
+// Loads weights of the subgroup's tiles `from_tile` to `end_tile` - 1, of its columns. Beyond the end it loads the last
+// ones again: a load without a condition does not wait for earlier loads. An address is a lane's own plus a constant,
+// which is part of the load.
 void fetch(uint layer, uint product, const uint from_tile, const uint end_tile) {
   const uint tiles16 = columns_of(product) / 16u, pairs = columns_of(product) / 64u, ways = ways_of(product),
              set_tiles = (tiles_of(product) + sets_of(product) - 1u) / sets_of(product);
@@ -263,8 +262,8 @@ f16vec2 as_pair(uint word) { return unpackFloat2x16(word); }
     to[from] = pair_.x;          \
     to[from + 1] = pair_.y;      \
   }
-// Columns 4f .. 4f + 3 of both rows, in the order 0, 2, 1, 3: codes where they lie are f16 without an exponent, of
-// 2^-24 times 4^f.
+// Columns 4f .. 4f + 3 of both rows, in the order 0, 2, 1, 3: the codes, masked in place, are f16 without an exponent,
+// in units of 2^-24 times 4^f.
 codes_of codes_matrix(uint low, uint high, uint f) {
   const uint mask = 0x00030003u << 2u * f;
   codes_of out_;
@@ -274,7 +273,7 @@ codes_of codes_matrix(uint low, uint high, uint f) {
   SET_PAIR(out_, 6, as_pair(high >> 8 & mask))
   return out_;
 }
-// Of x, 4^f less.
+// Columns 4f .. 4f + 3 of x, divided by 4^f.
 tokens_of tokens_matrix(uint bytes, uint f, uint magic) {
   const float16_t by = float16_t(1.0 / float(1u << 2u * f)), from = float16_t(-1151.0) * by;
   tokens_of out_;
@@ -283,7 +282,7 @@ tokens_of tokens_matrix(uint bytes, uint f, uint magic) {
   return out_;
 }
 
-// The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes
+// The model's activation of a gate and its `up`. C++ puts it in place of the instruction that mod() becomes
 // (kernels/splice.hpp).
 float gated(float g, float up) { return mod(g, up); }
 
@@ -299,7 +298,7 @@ void hand_on(uint layer, uint64_t exchange, uint tile, uint own_row, uint token,
   uint its = half_from_float(y), pair = its | subgroupShuffleXor(its, 2u) << 16;
   if (!wanted) return;
   SharedWords query = SharedWords(exchange + uint64_t(query_at + token * qkv_size * 4u));
-  if (row < q_size) query.at[head * head_dim + channel] = floatBitsToUint(something(y));
+  if (row < q_size) query.at[head * head_dim + channel] = floatBitsToUint(written(y));
   if (row < q_size || (row & 2u) != 0u) return;
   query.at[q_size + (head - heads) * (head_dim / 2u) + channel / 2u] = pair == unwritten ? 0x7e007e00u : pair;
   uint its_place = cache_places[token];
@@ -323,7 +322,7 @@ void multiply(uint layer, uint product) {
   if (product == qkv) scale_of = vec3(scale_of.x, scales.at[1], scales.at[2]);
   if (product == gate_up) scale_of.y = scales.at[1];
   [[dont_unroll]] for (uint turn = 0u; turn < passes + (passes > 1u ? gl_NumWorkGroups.z - 1u : 0u);
-                       ++turn) {  // or drivers unroll it, for which there are no registers
+                       ++turn) {  // else drivers unroll it and run out of registers
     uint group = (turn * splits + gl_WorkGroupID.x % splits) * together;
     uvec4 bytes[most_pairs], others[most_pairs];
     uint64_t from = exchange + uint64_t(codes_place(product)) + uint64_t((group * pairs * 32u + lane) * 16u);
@@ -338,10 +337,10 @@ void multiply(uint layer, uint product) {
     if (together > 1u) { READ_ONE(others, 1u, k) } \
   }
 #define LARGEST(k) (uint(k) * ways < pairs ? max(largest_of(bytes[k]), together > 1u ? largest_of(others[k]) : 0u) : 0u)
-    // Two pairs of columns at a time, the next two on their way.
+    // Two pairs of columns at a time, with the next two in flight.
     READ(0)
     READ(1)
-    // What the end wants.
+    // The inputs of the step's end are loaded here.
     float residual[2];
     residual[0] = residual[1] = 0.0;
     uint own_row = t & 15u, own_column = t >> 4 & 7u, own_tile = t >> 7;
@@ -414,7 +413,7 @@ void multiply(uint layer, uint product) {
     MULTIPLY_PAIRS(2, 3)
     MULTIPLY_PAIRS(4, 5)
     MULTIPLY_PAIRS(6, 7)
-    // Codes are one more than weights: less the sums of x of the lane's two tokens.
+    // Codes are one more than weights: subtracts the sums of x of the lane's two tokens.
     total += subgroupShuffleXor(total, 1u);
     total += subgroupShuffleXor(total, 2u);
     float x_sum = float(int(total - taken));
@@ -466,16 +465,16 @@ void multiply(uint layer, uint product) {
             float up = subgroupShuffleXor(y, 1u), out_ = gated(y, up);
             if (wanted && (own_row & 1u) == 0u)
               SharedWords(exchange + uint64_t(gated_at)).at[own_token * intermediate_size + row / 2u] =
-                  floatBitsToUint(something(out_));
+                  floatBitsToUint(written(out_));
           } else {
             precise float next = (round == 0u ? residual[0] : residual[1]) + y;
             uint element = own_token * hidden_size + row;
             if (wanted) {
               if (product == projection)
-                SharedWords(exchange + uint64_t(middle_at)).at[element] = floatBitsToUint(something(next));
+                SharedWords(exchange + uint64_t(middle_at)).at[element] = floatBitsToUint(written(next));
               else if (layer + 1u < layers)
                 SharedWords(places[(layer + 1u & 1u) * argument_count + argument_exchange] + uint64_t(stream_at))
-                    .at[element] = floatBitsToUint(something(next));
+                    .at[element] = floatBitsToUint(written(next));
               else Floats(place(layer, argument_stream)).at[element] = next;
             }
           }
@@ -509,7 +508,7 @@ void main() {
                   token % (8u * together)],
         p, head_dim, rope_theta);
   }
-  // What the rest is written for; the plan asks for nothing else.
+  // The code below is written for these values; the plan uses no others.
   uint end = layers;
   if (workgroup_size != threads || subgroup_width != 32u) {
     end = 0u;
@@ -519,10 +518,10 @@ void main() {
     barrier();
     if (layer + 1u < layers) keep_places(layer + 1u);
     barrier();
-    // One piece of code for all norms of a width. No driver knows the bound, or it writes the loop out.
+    // One piece of code for all norms of a width. The driver does not know the bound, else it would unroll the loop.
     [[dont_unroll]] for (uint product = qkv; product <= down * gl_NumWorkGroups.z; ++product) {
       if (early_gate_up != 0u) {
-        // Defined in each turn: a part that an earlier turn had left would live through all of them.
+        // Defined in each turn: a value left by an earlier turn would occupy registers through all turns.
         [[unroll]] for (uint i = 0u; i < most_tiles * most_pairs * 2u; ++i)
           codes[i] = 0u;
         if (product == gate_up) fetch(layer, gate_up, 0u, early_gate_up);
@@ -531,7 +530,7 @@ void main() {
       if (product == down) normalise(layer, product, intermediate_size);
       else if (product == projection && q_size != hidden_size) normalise(layer, product, q_size);
       else normalise(layer, product, hidden_size);
-      // The others not before: loads return in their order, and the norm waits for some.
+      // The other products' weights are loaded only here: loads return in order, and the norm waits for its own.
       if (product == qkv) {
         fetch(layer, qkv, 0u, most_tiles);
         multiply(layer, qkv);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Products of coded weights and f32 activations, with what comes before (norm) and after (residual, rotary embedding
-// and cache, gate). A subgroup takes groups of 4 rows; virtual lanes stride over octets of columns of dense weights, or
-// over blocks of 32 columns, whose codes meet activations of 24 bits in integers.
+// Products of coded weights and f32 activations, with a norm before and an epilogue (residual, rotary embedding and
+// cache, gate). A subgroup takes groups of 4 rows; virtual lanes stride over octets of columns of dense weights, or
+// over blocks of 32 columns, whose codes are multiplied by activations of 24 bits in integers.
 // variant: matmul -DWIDE_LOADS=0 -DINTEGER_DOT=1
 // variant: matmul_portable -DWIDE_LOADS=0 -DINTEGER_DOT=0
 // variant: matmul_cpu -DWIDE_LOADS=1 -DINTEGER_DOT=0
@@ -41,10 +41,10 @@ layout(constant_id = 17) const uint own_input = 0;
 layout(constant_id = 18) const uint slot_words = 0;
 layout(constant_id = 19) const uint page_size = 0;
 layout(constant_id = 20) const uint keeps_firsts = 0;
-const uint per_token = experts_used == 0u ? 1u : experts_used;  // rows of the output
+const uint per_token = experts_used == 0u ? 1u : experts_used;  // rows of the output per token
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
-const bool normalises = prologue == 3u;  // the norm stands in front
+const bool normalises = prologue == 3u;  // with a norm first
 const uint norm_width = normalises ? columns : 0u;
 #include "norm.glsl"
 #include "codec.glsl"
@@ -75,8 +75,8 @@ layout(push_constant, scalar) uniform Push {
 #define take_pushed()
 #endif
 
-// In what GPUs run, loops of a constant's length are unrolled ahead of the driver, which puts arrays that it unrolls
-// itself into memory.
+// In modules for GPUs, loops of constant length are unrolled ahead of the driver, which puts arrays of loops that it
+// unrolls itself into memory.
 #if WIDE_LOADS
 #define EACH_UNROLLED LATER_UNROLLED
 #else
@@ -97,19 +97,18 @@ layout(push_constant, scalar) uniform Push {
 
 float inverse[tile_tokens];  // 1 / root mean square of each token of the tile
 
-// Tokens of one expert, whose rows of the output expert_tiles has written down: the tile's place among them, and its
-// rows.
+// If tokens of one expert are listed by expert_tiles: the tile's index in the list, and its rows of the output.
 const bool listed = experts_used != 0u && tile_tokens > 1u;
 uint listed_at, listed_rows[listed ? tile_tokens : 1u];
 uint row_of(uint first_row, uint t) { return listed ? choice.at[listed_at + t] : first_row + t; }
 uint input_of_row(uint row) { return own_input != 0u ? row : row / per_token; }
-// Token t of the tile among those of the input.
+// Input row of the tile's token t.
 uint token_of(uint first_token, uint t) { return listed ? input_of_row(choice.at[listed_at + t]) : first_token + t; }
 uint token_at(uint first_token, uint t) {
   return listed ? input_of_row(listed_rows[t]) : first_token + t;
 }  // t: unrolled
 
-// Columns 4 * quad .. of a token, token t of the tile.
+// Columns 4 * quad .. 4 * quad + 3 of a token, token t of the tile.
 vec4 activations(uint token, uint t, uint quad) {
   precise vec4 y = float_quad(input_, token * (columns / 4u) + quad);
   if (normalises) y = (y * float_quad(norm_weight, quad)) * inverse[tile_tokens == 1u ? 0u : t];
@@ -120,7 +119,7 @@ const uint staged_blocks = tile_tokens * (columns / 32u), staged_octets = tile_t
 shared uvec4 shared_x[staged == 0u ? 1u : codec <= element_bf16 ? 2u * staged_octets : 6u * staged_blocks];
 shared uvec2 shared_scales[staged == 0u || codec <= element_bf16 ? 1u : staged_blocks];
 
-// Words that quad e of a block gives it: `put` takes the word's place, as planes of four, and what it is.
+// The words that quad e of a block sets: `put` gets a word's index, in planes of four, and its content.
 #if INTEGER_DOT
 #define EACH_FIXED_WORD(put, e, upper, lower)                                           \
   put((e) >> 2, (e)&3u, packed(upper)) put(2u + ((e) >> 2), (e)&3u, packed(lower >> 8)) \
@@ -155,7 +154,7 @@ fixed_block fix(uint token, uint t, uint block) {
   return x;
 }
 
-// x of the tile into shared memory.
+// Writes x of the tile to shared memory.
 void stage(uint first_token, uint tokens) {
   if (dense) {
     for (uint i = gl_LocalInvocationIndex; i < tokens * 2u * octets; i += workgroup_size) {
@@ -163,7 +162,7 @@ void stage(uint first_token, uint tokens) {
       shared_x[i] = quad < columns / 4u ? floatBitsToUint(activations(token_of(first_token, t), t, quad)) : uvec4(0u);
     }
   } else if (INTEGER_DOT != 0 && subgroup_width >= 8u) {
-    // Eight lanes a block, a quad each.
+    // Eight lanes per block, one quad each.
     for (uint i = gl_LocalInvocationIndex; i < tokens * 8u * blocks; i += workgroup_size) {
       uint t = i / (8u * blocks), e = i & 7u;
       vec4 y = activations(token_of(first_token, t), t, i % (8u * blocks));
@@ -217,7 +216,7 @@ fixed_block block_of_x(uint first_token, uint t, uint block) {
 const bool single = subgroup_width >= 32u;  // a lane is one virtual lane
 #define units (dense ? octets : blocks)
 
-// Sums of a lane for a group: the eight of an octet's columns, or one.
+// Sums of a lane for a group: eight for an octet's columns, or one.
 vec4 sums[tile_tokens * (codec <= 2u ? 8u : 1u)];
 
 // Sums of the group's rows over virtual lane j of the lane.
@@ -284,7 +283,8 @@ void finish_rows(uint token, uint group, vec4 y) {
 }
 
 #if !WIDE_LOADS
-// One token where a lane is one virtual lane. What a lane has of four rows at a time: an octet of columns, or a block.
+// Code for one token if a lane is one virtual lane. A lane's data of four rows at a time: an octet of columns, or a
+// block.
 struct lane_unit {
   raw_codes row[4];
   raw_factors factors;
@@ -301,8 +301,8 @@ lane_unit load_unit(uint group, uint first) {
   return unit;
 }
 
-// x of one token into shared memory, by loops of constants' length: eight lanes a block, a quad each, eight blocks'
-// quads of a lane at a time. Where the norm has one chunk, they are those that it left.
+// Writes x of one token to shared memory, with loops of constant length: eight lanes per block, a quad each; a lane has
+// quads of eight blocks at a time. If the norm has one chunk, these are the quads that it kept.
 void stage_one(uint token) {
   const uint quads = columns / 4u, width = subgroups * 32u;
   if (dense) {
@@ -345,7 +345,7 @@ void stage_one(uint token) {
   }
 }
 
-// Groups of the subgroup, some rounds of 32 units at a time, of which the next are on their way meanwhile.
+// Computes the subgroup's groups some rounds of 32 units at a time, with the next rounds in flight meanwhile.
 #define together 4u
 lane_unit next_units[together];
 #define rounds ((units + 31u) / 32u)
@@ -357,7 +357,7 @@ void load_ahead(uint group, uint round) {
       next_units[k] = load_unit(group, 32u * (round + k));
 }
 
-// matrix: the first group of the expert's; row: of the output.
+// matrix: first group of the expert's matrix; row: of the output.
 void multiply_one(uint token, uint row, uint matrix, uint group, uint end, bool wanted) {
   uvec2 first_here = uvec2(0u);
   for (; group < end; group += subgroups) {
@@ -406,17 +406,17 @@ void multiply_one(uint token, uint row, uint matrix, uint group, uint end, bool 
 void main() {
   take_pushed();
   find_place();
-  // With experts a token of the output is a pair of token and expert; of several at once the tile is one of a list.
+  // With experts a token of the output is a pair of token and expert; a tile of several is one of a list.
   uint groups = (rows + 3u) / 4u, first_row = gl_WorkGroupID.y * tile_tokens, count = state.at[state_count] * per_token;
   uint first_token = experts_used != 0u && own_input == 0u ? first_row / per_token : first_row;
 #if !WIDE_LOADS
   if (single && tile_tokens == 1u) {
-    // No return where nothing is wanted: behind that the driver takes lanes apart.
+    // No early return if nothing is wanted: behind one the driver diverges lanes.
     bool wanted = first_row < count;
     uint matrix = 0u;
     if (experts_used != 0u)
       matrix = wanted ? choice.at[first_row / per_token * 2u * per_token + first_row % per_token] * groups : 0u;
-    // Neighbouring groups, as many as other workgroups have: where subgroups have none, they help to prepare x.
+    // Neighbouring groups, as many as each other workgroup has: subgroups without groups help to prepare x.
     uint group = gl_WorkGroupID.x * groups / gl_NumWorkGroups.x + subgroup_index,
          end = (gl_WorkGroupID.x + 1u) * groups / gl_NumWorkGroups.x;
     if (group < end) load_ahead(matrix + group, 0u);
@@ -447,7 +447,7 @@ void main() {
   }
   if (normalises)
     for (uint t = 0u; t < tokens; ++t) {
-      if (t != 0u) workgroup_barrier();  // the sums of the token before have been read
+      if (t != 0u) workgroup_barrier();  // the previous token's sums have been read
       float largest, r = inverse_rms(input_, token_of(first_token, t) * norm_quads, norm_weight, eps, largest);
       LATER_UNROLLED for (uint i = 0u; i < tile_tokens; ++i) if (i == t) inverse[i] = r;
     }
@@ -465,7 +465,7 @@ void main() {
       multiply(first_token, tokens, first_group + group, j);
       each_token(t) part[8u * t + j] = lane_sum(t);
     }
-    // Lane t finishes token t of the tile; of subgroups of 4 token 4 + t as well.
+    // Lane t finishes token t of the tile; with subgroups of 4 also token 4 + t.
     vec4 kept[2];
     each_token(t) {
       vec4 own[8];

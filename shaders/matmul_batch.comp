@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Weights of blocks times a small batch of tokens that `fixed` prepared: a subgroup has four rows at a time, whose
-// codes it reads and unpacks once for all tokens of the tile. A lane is a virtual lane or some of them; the bits are
-// matmul's.
+// Products of weights in blocks and a small batch of tokens that `fixed` prepared: a subgroup has four rows at a time
+// and reads and unpacks their codes once for all tokens of the tile. A lane is one or several virtual lanes; the bits
+// are those of matmul.
 // variant: matmul_batch -DINTEGER_DOT=1 -DWIDE_LOADS=0
 // variant: matmul_batch_portable -DINTEGER_DOT=0 -DWIDE_LOADS=0
 #version 460
@@ -90,7 +90,7 @@ int mixed_dot(uint codes, uint x) {
 }
 #endif
 
-// As a float: rounded below the upper bytes, then once more.
+// As a float: the part below the upper bytes is rounded first, then the sum.
 float whole(ivec2 sums) {
   precise float sum = float(sums.x) * 65536.0 + float(sums.y);
   return sum;
@@ -131,7 +131,7 @@ float add_block(float sum, uint words[8], vec4 factor, fixed_block x) {
 
 vec4 sums[8];  // of the four rows, by token
 
-// Sums over virtual lane j of the lane. Tokens that are not there are the last one again.
+// Sums over virtual lane j of the lane. Missing tokens repeat the last one.
 void multiply(tile_place tile, uint group, uint j) {
   each_token(t) sums[t] = vec4(0.0);
   for (uint block = virtual_lane + j * virtual_width; block < blocks; block += 32u) {
@@ -152,8 +152,8 @@ void multiply(tile_place tile, uint group, uint j) {
   }
 }
 
-// Sums over the lanes of 32 numbers, the four rows of each token: lane 4 t + r ends with row r of token t. Halves of
-// the numbers are handed over.
+// Sums of 32 numbers over the lanes, the four rows of each token: lane 4 t + r ends with row r of token t. Lanes
+// exchange halves of the numbers.
 #define fold(distance, count)                                                                                         \
   LATER_UNROLLED for (uint k = 0u; k < count; ++k) {                                                                  \
     bool upper_ = (lane & distance) != 0u;                                                                            \

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// matmul_batch, with its bits, by cooperative matrices of int8. A workgroup has a tile of rows and tokens and takes
-// eight blocks of columns at a time, which lie in shared memory as int8: subgroup s the blocks that leave s divided by
-// eight, so that a product of matrices is the whole integer sum of a block. What lower bytes of x are here is 127 less
-// these. Integers come out as the last bits of 1.5 * 2^23, 2^31 or 2^39, so that a subtraction makes numbers of them,
-// times 1, 256 or 65536: all is exact up to where matmul rounds.
+// matmul_batch by cooperative matrices of int8, with the same bits. A workgroup has a tile of rows and tokens and
+// stages eight blocks of columns at a time in shared memory as int8: subgroup s has the blocks whose number modulo
+// eight is s, so that a product of matrices is the whole integer sum of a block. The lower bytes of x are stored as 127
+// minus the byte. Integers are the last bits of 1.5 * 2^23, 2^31 or 2^39, so that a subtraction makes them floats,
+// times 1, 256 or 65536: everything is exact up to the point where matmul rounds.
 // variant: matmul_batch_matrix -DWIDE_LOADS=0
 #version 460
 #pragma use_vulkan_memory_model
@@ -56,17 +56,17 @@ layout(push_constant, scalar) uniform Push { Words input_, weight, output_, stat
 #include "epilogue.glsl"
 #include "listed.glsl"
 
-const uint step_blocks = 8u;  // of columns, and as many subgroups have a row
+const uint step_blocks = 8u;  // of columns; this number of subgroups shares a row
 const uint row_parts = workgroup_size / (step_blocks * subgroup_width), part_rows = tile_rows / row_parts,
            row_fragments = part_rows / 16u, token_fragments = tile_tokens / 8u;
 const uint groups = rows / 4u, tile_groups = tile_rows / 4u;
-// Halves of a block that have factors of their own are blocks of their own, with zeros for the other half.
+// If halves of a block have factors of their own, they are treated as blocks, with zeros for the other half.
 const uint parts = codec == codec_q6_k ? 2u : 1u;
 const bool has_second = codec == codec_q4_1 || codec == codec_q4_k || codec == codec_q6_k,
            adds = codec == codec_q4_1 || codec == codec_q4_k;
 
-// Rows of weights, then those of bits 16 .. 23, 8 .. 15 and 0 .. 7 of the tokens, 16 bytes apart from the next, so that
-// neighbours begin in different banks. In the end the place of the subgroups' sums.
+// Rows of weights, then rows of bits 16 .. 23, 8 .. 15 and 0 .. 7 of the tokens; each row is 16 bytes longer, so that
+// neighbours begin in different banks. At the end the buffer holds the subgroups' sums.
 const uint weight_stride = 2u * parts * step_blocks + 1u, x_stride = 2u * step_blocks + 1u,
            first_x = tile_rows * weight_stride;
 const uint staged_quads = first_x + 3u * tile_tokens * x_stride, sum_stride = tile_groups + 1u,
@@ -76,14 +76,13 @@ const uint factor_stride = tile_rows + 4u, scale_stride = tile_tokens / 2u + 2u;
 shared float factors[step_blocks * factor_stride], second_factors[has_second ? step_blocks * factor_stride : 1u];
 shared vec2 scales[step_blocks * scale_stride], wholes[adds ? step_blocks * scale_stride : 1u];
 
-// What an invocation carries of the next columns: a block of a row, quads of x, and what a block of a token is scaled
-// with.
+// An invocation's registers for the next columns: a block of a row, quads of x, and the scale of a token's block.
 const uint weight_items = tile_rows * step_blocks, weight_slots = (weight_items + workgroup_size - 1u) / workgroup_size;
 const uint x_items = tile_tokens * 6u * step_blocks, x_slots = (x_items + workgroup_size - 1u) / workgroup_size;
 raw_codes next_codes[weight_slots];
 uvec4 next_factors[weight_slots], next_x[x_slots], next_rest;
 
-// Where its rows' codes and factors begin, and its quads of x.
+// Addresses of its rows' codes and factors, and of its quads of x.
 lane_place row_at[weight_slots];
 uvec2 factors_at[weight_slots];
 uint x_at[x_slots], rest_at;
@@ -109,8 +108,7 @@ void find_inputs(uint first_row, tile_place tile) {
   rest_at = (input_of(tile, min(gl_LocalInvocationIndex / step_blocks, tile.tokens - 1u)) * 7u + 6u) * blocks;
 }
 
-// Blocks that are not there are the last one again, as are rows and tokens: a load without a condition waits for none
-// before it.
+// Missing blocks, rows and tokens repeat the last one: a load without a condition does not wait for earlier loads.
 uint block_at(uint first_block, uint b) {
   return blocks % step_blocks == 0u ? first_block + b : min(first_block + b, blocks - 1u);
 }
@@ -141,7 +139,7 @@ vec3 own_row_factors(uvec4 own, uint r, uint block) {
 }
 uint signed_word(raw_codes raw, uint e) {
   uint word = code_word(raw, e);
-  return codec == codec_q4_0 ? (word + 0x78787878u) ^ 0x80808080u : word;  // less 8
+  return codec == codec_q4_0 ? (word + 0x78787878u) ^ 0x80808080u : word;  // minus 8
 }
 
 void stage_columns(uint first_block) {
@@ -153,7 +151,7 @@ void stage_columns(uint first_block) {
     raw_codes raw = next_codes[i];
     uvec4 low = uvec4(signed_word(raw, 0u), signed_word(raw, 1u), signed_word(raw, 2u), signed_word(raw, 3u));
     uvec4 high = uvec4(signed_word(raw, 4u), signed_word(raw, 5u), signed_word(raw, 6u), signed_word(raw, 7u));
-    // Lanes that would meet in a bank begin with the other half.
+    // Lanes that would use the same bank begin with the other half.
     uint other = b / 4u & 1u;
     staged[at + other * (2u * parts - 1u)] = other == 0u ? low : high;
     staged[at + (1u - other) * (2u * parts - 1u)] = other == 0u ? high : low;
@@ -185,12 +183,12 @@ const float of_both = 3233808384.0, of_upper = 824633720832.0;  // 1.5 * (2^23 +
 #define codes_of coopmat<int8_t, gl_ScopeSubgroup, 16, 32, gl_MatrixUseA>
 #define bytes_of coopmat<int8_t, gl_ScopeSubgroup, 32, 8, gl_MatrixUseB>
 
-// Where an invocation's four numbers of a matrix of sums are: two rows, of each two neighbouring tokens. This holds for
-// the devices that the module is for, and where it does not the proof at load finds it out.
+// Indices of an invocation's four numbers of a matrix of sums: two rows, two neighbouring tokens each. This holds on
+// the devices that the module is for; on others the proof at load fails.
 uvec2 own_row;
 uint own_pair;
 
-float sums[4][4];  // of 16 rows and 8 tokens at a time, fragments of tokens of a fragment of rows behind each other
+float sums[4][4];  // of 16 rows and 8 tokens at a time: the token fragments of a row fragment are adjacent
 
 void add_blocks(uint b, uint first_row) {
   LATER_UNROLLED for (uint part = 0u; part < parts; ++part) {
@@ -242,8 +240,8 @@ void find_own_places() {
 
 #define each_sum LATER_UNROLLED for (uint f = 0u; f < 4u; ++f) LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
 
-// Steps: eight blocks each; of turn 0 those of virtual lanes 0 .. 7, of the others those from 16, 8 and 24 on: first
-// the turns that the butterfly adds first.
+// A step is eight blocks. Turn 0 has the steps of virtual lanes 0 .. 7, the other turns those from 16, 8 and 24 on: the
+// turns that the butterfly adds first come first.
 const uint steps = (blocks + step_blocks - 1u) / step_blocks, turns = 4u;
 uint start_of(uint turn) { return turn < turns ? (turn & 1u) * 16u + (turn & 2u) * 4u : blocks; }
 void advance(inout uint turn, inout uint block) {
@@ -251,9 +249,9 @@ void advance(inout uint turn, inout uint block) {
   for (uint k = 0u; k < turns && block >= blocks && turn < turns; ++k) block = start_of(++turn);
 }
 
-float saved[32];  // indexed by what is no constant: memory that no registers are taken for
+float saved[32];  // indexed by variables: memory that takes no registers
 
-// What is to do behind a turn. The last leaves all in `sums`.
+// Adds up at the end of a turn. The last turn leaves the total in `sums`.
 void end_turn(uint turn) {
   uint second = (turn & 1u) * 16u, last = turn / 3u * 16u;
   each_sum {
@@ -266,7 +264,7 @@ void end_turn(uint turn) {
 }
 
 void main() {
-  // Neighbours in time are tiles of tokens of the same rows.
+  // Workgroups that run at the same time have tiles of tokens of the same rows.
   uint linear = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
   uint first_row = linear / gl_NumWorkGroups.y * tile_rows;
   tile_place tile = find_tile(linear % gl_NumWorkGroups.y);
@@ -281,7 +279,7 @@ void main() {
   uint s = gl_SubgroupID % step_blocks, part_row = gl_SubgroupID / step_blocks * part_rows;
   each_sum sums[f][i] = 0.0;
   for (uint step_ = 0u; step_ < steps; ++step_) {
-    barrier();  // the columns before have been read
+    barrier();  // the previous columns have been read
     stage_columns(block);
     barrier();
     load_weights(next_block < blocks ? next_block : block);

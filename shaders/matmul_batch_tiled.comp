@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// matmul_batch, with its bits, by cooperative matrices of int8, of x in tiles of eight tokens. A workgroup has a tile
-// of rows and tokens; each of its subgroups has as many neighbouring virtual lanes as make 32 of all, so that a product
-// of matrices is the whole integer sum of a block and no subgroup waits for another before the end. Weights go through
-// shared memory of the subgroup's own, x comes from memory as it is multiplied (`fixed`, tiled). What lower bytes of x
-// are here is 127 less these. Integers come out as the last bits of 1.5 * 2^23, 2^31 or 2^39, so that a subtraction
-// makes numbers of them, times 1, 256 or 65536: all is exact up to where matmul rounds.
+// matmul_batch by cooperative matrices of int8, with the same bits, with x in tiles of eight tokens. A workgroup has a
+// tile of rows and tokens; its subgroups divide the 32 virtual lanes into runs of neighbours, so that a product of
+// matrices is the whole integer sum of a block and no subgroup waits for another before the end. Weights go through
+// shared memory that only one subgroup uses; x is loaded as it is multiplied (`fixed`, tiled). The lower bytes of x are
+// stored as 127 minus the byte. Integers are the last bits of 1.5 * 2^23, 2^31 or 2^39, so that a subtraction makes
+// them floats, times 1, 256 or 65536: everything is exact up to the point where matmul rounds.
 // variant: matmul_batch_tiled -DWIDE_LOADS=0
 #version 460
 #pragma use_vulkan_memory_model
@@ -61,27 +61,27 @@ const uint step_blocks = 32u * subgroup_width / workgroup_size;  // a subgroup's
 const uint row_fragments = tile_rows / 16u, token_fragments = tile_tokens / 8u, groups = rows / 4u,
            tile_groups = tile_rows / 4u;
 const uint rounds = (blocks + 31u) / 32u;
-// Halves of a block that have factors of their own are blocks of their own, with zeros for the other half.
+// If halves of a block have factors of their own, they are treated as blocks, with zeros for the other half.
 const uint parts = codec == codec_q6_k ? 2u : 1u;
 const bool has_second = codec == codec_q4_1 || codec == codec_q4_k || codec == codec_q6_k,
            adds = codec == codec_q4_1 || codec == codec_q4_k;
 
-// Rows of weights of a subgroup, 16 bytes apart from the next, so that neighbours begin in different banks. In the end
-// the place of all sums of 8 tokens.
+// Rows of weights of a subgroup, each 16 bytes longer, so that neighbours begin in different banks. At the end the
+// buffer holds all sums of 8 tokens.
 const uint weight_stride = 2u * parts * step_blocks + 1u, subgroup_quads = tile_rows * weight_stride,
            staged_quads = 32u / step_blocks * subgroup_quads;
 const uint sum_stride = tile_groups + 1u, sum_quads = 32u * 8u * sum_stride;
 shared uvec4 staged[staged_quads > sum_quads ? staged_quads : sum_quads];
-// What rows i and i + 8 of 16 are scaled with stands together: by block and pair.
+// Factors of rows i and i + 8 of 16 are adjacent: by block and pair.
 const uint factor_stride = tile_rows / 2u;
 shared vec2 factors[32u * factor_stride], second_factors[has_second ? 32u * factor_stride : 1u];
 
-// What an invocation carries of the next round: blocks of rows that are as far apart as `later`.
+// An invocation's registers for the next round: blocks of rows that are `later` apart.
 const uint carried = tile_rows * step_blocks / 32u, later_groups = 8u / step_blocks, later = later_groups * group_quads;
 raw_codes next_codes[carried];
 uvec4 next_factors[carried];
 
-// Where the invocation's first row begins: its group, its codes, its codes' upper bits, and factors.
+// Address of the invocation's first row: its group, its codes, its codes' upper bits, and factors.
 uint own_group, own_r;
 uvec2 group_at, quads_at, pairs_at, factors_at;
 uint first_block;  // of the invocation, in round 0
@@ -103,7 +103,7 @@ void find_inputs(uint first_row) {
                                                                  : own_r / 2u * 4u));
 }
 
-// Blocks that are not there are the last one again, as are rows: a load without a condition waits for none before it.
+// Missing blocks and rows repeat the last one: a load without a condition does not wait for earlier loads.
 uint block_at(uint round_) {
   return blocks % 32u == 0u ? first_block + 32u * round_ : min(first_block + 32u * round_, blocks - 1u);
 }
@@ -133,7 +133,7 @@ vec3 own_row_factors(uvec4 own, uint block) {
 }
 uint signed_word(raw_codes raw, uint e) {
   uint word = code_word(raw, e);
-  return codec == codec_q4_0 ? (word + 0x78787878u) ^ 0x80808080u : word;  // less 8
+  return codec == codec_q4_0 ? (word + 0x78787878u) ^ 0x80808080u : word;  // minus 8
 }
 
 void stage_weights(uint round_) {
@@ -142,7 +142,7 @@ void stage_weights(uint round_) {
     uint row = LANE / step_blocks + 4u * later_groups * i,
          at = SUBGROUP * subgroup_quads + row * weight_stride + 2u * parts * b;
     raw_codes raw = next_codes[i];
-    // Words of even numbers, then the others: lane k of a quarter has words 2k and 2k + 1 of x.
+    // Words with even numbers, then the others: lane k of a quarter has words 2k and 2k + 1 of x.
     uvec4 even = uvec4(signed_word(raw, 0u), signed_word(raw, 2u), signed_word(raw, 4u), signed_word(raw, 6u)),
           odd = uvec4(signed_word(raw, 1u), signed_word(raw, 3u), signed_word(raw, 5u), signed_word(raw, 7u));
     staged[at] = parts == 2u ? uvec4(even.xy, 0u, 0u) : even;
@@ -165,12 +165,12 @@ const float of_both = 3233808384.0, of_upper = 824633720832.0;  // 1.5 * (2^23 +
 #define codes_of coopmat<int8_t, gl_ScopeSubgroup, 16, 32, gl_MatrixUseA>
 #define bytes_of coopmat<int8_t, gl_ScopeSubgroup, 32, 8, gl_MatrixUseB>
 #define lowest_bytes bytes_of(int8_t(-127))
-// Of shared memory alone: what else there is would be read anew behind it, x above all.
+// Waits for shared memory only: after a full barrier other data, x above all, would be read again.
 #define subgroup_waits() \
   controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease)
 
-// Where an invocation's four numbers of a matrix of sums are: of rows own_row and 8 behind it those of two neighbouring
-// tokens. This holds for the devices that the module is for, and where it does not the proof at load finds it out.
+// Indices of an invocation's four numbers of a matrix of sums: two neighbouring tokens of rows own_row and own_row + 8.
+// This holds on the devices that the module is for; on others the proof at load fails.
 uint own_row, own_pair;
 void find_own_places() {
   if (gl_LocalInvocationIndex < 32u)
@@ -183,7 +183,7 @@ void find_own_places() {
   barrier();
 }
 
-// The bytes of 32 columns and 8 tokens that stand behind each other: an invocation's are two words of a token.
+// The adjacent bytes of 32 columns and 8 tokens: an invocation has two words of a token.
 bytes_of bytes_at(Words from, uint pair) {
   uvec2 two = word_pair(from, pair + LANE);
   i8vec4 low = unpack8(int(two.x)), high = unpack8(int(two.y));
@@ -197,7 +197,7 @@ bytes_of bytes_at(Words from, uint pair) {
 
 vec4 sums[step_blocks * row_fragments * token_fragments];  // by block, fragment of rows and of tokens
 
-// Block b of the subgroup's round. x: of the first token's tile and the round's first block; scales: likewise.
+// Adds block b of the subgroup's round. x, scales: those of the first token's tile and the round's first block.
 void add_block(uint b, Words x, Words scales) {
   LATER_UNROLLED for (uint part = 0u; part < parts; ++part) {
     codes_of codes[2];
@@ -236,8 +236,8 @@ void add_block(uint b, Words x, Words scales) {
 }
 
 void main() {
-  if (experts_used != 0u && (own_input | list_tokens) != 0u) return;  // lists of experts are matmul_batch_matrix's
-  // Neighbours in time are tiles of tokens of the same rows.
+  if (experts_used != 0u && (own_input | list_tokens) != 0u) return;  // matmul_batch_matrix computes lists of experts
+  // Workgroups that run at the same time have tiles of tokens of the same rows.
   uint linear = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
   uint first_token = linear % gl_NumWorkGroups.y * tile_tokens, wanted_row = linear / gl_NumWorkGroups.y * tile_rows,
        count = state.at[state_count];
@@ -249,20 +249,20 @@ void main() {
   uvec2 of_tile = advanced(uvec2(input_), first_token * 112u * blocks);
   LATER_UNROLLED for (uint k = 0u; k < step_blocks * row_fragments * token_fragments; ++k) sums[k] = vec4(0.0);
   for (uint round_ = 0u; round_ < rounds; ++round_) {
-    subgroup_waits();  // the weights before have been read
+    subgroup_waits();  // the previous weights have been read
     stage_weights(round_);
     subgroup_waits();
     load_weights(min(round_ + 1u, rounds - 1u));
     uint block = 32u * round_ + SUBGROUP * step_blocks;
     Words x = Words(advanced(of_tile, 768u * block)), scales = Words(advanced(of_tile, 768u * blocks + 64u * block));
-// Of at most four: a workgroup has eight subgroups or more. Written out, so that sums stay in registers.
+// At most four: a workgroup has eight subgroups or more. Unrolled, so that sums stay in registers.
 #define one_block(b) \
   if (b < step_blocks && (blocks % 32u == 0u || block + b < blocks)) add_block(b, x, scales);
     one_block(0u) one_block(1u) one_block(2u) one_block(3u)
   }
 
-  // Sums by virtual lane, token and row, of 8 tokens at a time. Neighbouring invocations have every fourth virtual lane
-  // each.
+  // Sums by virtual lane, token and row, of 8 tokens at a time. Each of four neighbouring invocations has every fourth
+  // virtual lane.
   LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) if (t < token_fragments) {
     barrier();
     LATER_UNROLLED for (uint b = 0u; b < step_blocks; ++b)

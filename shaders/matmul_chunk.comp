@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Products of coded weights and activations of a chunk of tokens as f16, summed in f32, with what comes after
-// (residual, rotary embedding and cache, gate). A workgroup takes a tile of tokens (x) and rows (y), so that weights
-// are read by neighbours in time. Weights become f16 on their way into shared memory; there, as in the activations,
-// four neighbouring columns stand in the order 0, 2, 1, 3.
+// Products of coded weights and activations of a chunk of tokens as f16, summed in f32, with an epilogue (residual,
+// rotary embedding and cache, gate). A workgroup has a tile of tokens (x) and rows (y), so that workgroups that run at
+// the same time read the same weights. Weights become f16 on their way to shared memory; there, as in the activations,
+// four neighbouring columns are in the order 0, 2, 1, 3.
 // variant: matmul_chunk -DMATRIX=0 -DWIDE_LOADS=0
 // variant: matmul_chunk_matrix -DMATRIX=1 -DWIDE_LOADS=0
 #version 460
@@ -42,7 +42,7 @@ layout(constant_id = 15) const uint page_size = 0;
 layout(constant_id = 16) const uint experts_used = 0;
 layout(constant_id = 17) const uint list_tokens = 0;
 layout(local_size_x_id = 0) in;
-const uint subgroup_width = 0u;  // nothing here depends on it: the form with matrices runs in subgroups of 32 alone
+const uint subgroup_width = 0u;  // nothing here depends on it: the form with matrices runs in subgroups of 32 only
 #include "subgroup.glsl"
 #include "codec.glsl"
 
@@ -65,7 +65,7 @@ layout(push_constant, scalar) uniform Push {
 
 const uint groups = rows / 4u, token_quads = columns / 8u;  // a quad of words has eight activations
 
-// Sums of four rows, of activations that were scaled with 1 / factor.
+// Finishes sums of four rows; the activations were scaled by 1 / factor.
 void finish_sums(uint token, uint group, vec4 sums) {
   precise vec4 y = sums * uintBitsToFloat(factors.at[token]);
   finish(output_row(token), group, y);
@@ -73,8 +73,8 @@ void finish_sums(uint token, uint group, vec4 sums) {
 
 #if MATRIX
 
-// 64 columns of a row or a token behind the other; 16 bytes more than these take let neighbours begin in different
-// banks. In the end the place of the subgroups' sums.
+// 64 columns of each row and token; each row is 16 bytes longer, so that neighbours begin in different banks. At the
+// end the buffer holds the subgroups' sums.
 const uint step_quads = 8u, row_stride = step_quads + 1u, step_blocks = step_quads / 4u;
 shared uvec4 staged[(tile_rows + tile_tokens) * row_stride];
 
@@ -82,8 +82,7 @@ shared uvec4 staged[(tile_rows + tile_tokens) * row_stride];
 const uint token_fragments = tile_tokens / 32u, row_subgroups = workgroup_size / 64u,
            row_fragments = tile_rows / (16u * row_subgroups);
 
-// What an invocation carries of the next columns: 8 columns of dense weights, or a block of 32 with what it is scaled
-// with.
+// An invocation's registers for the next columns: 8 columns of dense weights, or a block of 32 with its factors.
 const uint weight_items = tile_rows * (dense ? step_quads : step_blocks),
            weight_slots = (weight_items + workgroup_size - 1u) / workgroup_size;
 const uint activation_items = tile_tokens * step_quads,
@@ -122,7 +121,7 @@ void load_columns(uint first_row, uint first_token, uint last_token, uint quad) 
   }
 }
 
-// Eight columns: two words of codes, in each byte one, less offset, times d and plus m.
+// Eight columns: two words of codes, one code per byte, minus offset, times d, plus m.
 uvec4 eight_f16(uint first, uint second, float offset, f16vec2 d, f16vec2 m) {
   return uvec4(four_columns(first, offset, d, m), four_columns(second, offset, d, m));
 }
@@ -174,7 +173,7 @@ void multiply(uint first_row, uint first_token, uint end_token) {
       coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>(0.0);
   load_columns(first_row, first_token, end_token - 1u, 0u);
   for (uint quad = 0u; quad < token_quads; quad += step_quads) {
-    barrier();  // the columns before have been read
+    barrier();  // the previous columns have been read
     stage_columns(quad / 4u);
     barrier();
     if (quad + step_quads < token_quads) load_columns(first_row, first_token, end_token - 1u, quad + step_quads);
@@ -210,8 +209,8 @@ void multiply(uint first_row, uint first_token, uint end_token) {
 
 #else
 
-// 16 columns of the tile at a time in shared memory: a quad of columns of all rows and tokens behind the other. An
-// invocation has four rows and four tokens at a time.
+// 16 columns of the tile at a time in shared memory: a quad of columns of each row and token. An invocation has four
+// rows and four tokens at a time.
 const uint step_quads = 4u, tile_height = tile_rows + tile_tokens + 1u;
 shared vec4 staged[step_quads * tile_height];
 const uint items = tile_rows / 4u * (tile_tokens / 4u), slots = (items + workgroup_size - 1u) / workgroup_size;
@@ -220,12 +219,12 @@ vec4 sums[slots * 4u];
 vec4 as_f16(vec4 w) { return vec4(unpackHalf2x16(pack_f16(w.x, w.y)), unpackHalf2x16(pack_f16(w.z, w.w))); }
 
 void multiply(uint first_row, uint first_token, uint end_token) {
-  // A tile's last tokens may not be there: nothing is multiplied for these, but for the rest of a round of invocations.
+  // The tile may have fewer tokens: missing ones are not multiplied, except for the rest of a round of invocations.
   uint tokens = min(end_token - first_token, tile_tokens),
        wanted = min(((tokens + 3u) / 4u * (tile_rows / 4u) + workgroup_size - 1u) / workgroup_size, slots);
   for (uint i = 0u; i < slots * 4u; ++i) sums[i] = vec4(0.0);
   for (uint quad = 0u; quad < columns / 4u; quad += step_quads) {
-    barrier();  // the columns before have been read
+    barrier();  // the previous columns have been read
     for (uint i = gl_LocalInvocationIndex; i < tile_rows * step_quads; i += workgroup_size) {
       uint row = min(first_row + i / step_quads, rows - 1u);
       staged[i % step_quads * tile_height + i / step_quads] =

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// matmul_chunk of a small batch of tokens by cooperative matrices that invocations fill from memory: weights and tokens
-// do not pass through shared memory, and no subgroup waits before the end. A step is four blocks of a row (or eight
-// octets of one of 16 bits), of which an invocation has one for each eight rows: as the columns of a product may come
-// in any order, it takes those that lie behind each other. x: tiles of eight tokens (`quantize_f16`, tiled). A subgroup
-// has 32 rows and every so many-th step: the order of a sum depends on the shape of the weights alone, not on how many
-// tokens come together.
+// matmul_chunk for a small batch of tokens, by cooperative matrices that invocations fill from memory: weights and
+// tokens do not go through shared memory, and no subgroup waits before the end. A step is four blocks of a row (or
+// eight octets of 16-bit weights), of which an invocation has one for each eight rows: as the columns of a product may
+// have any order, it takes adjacent ones. x is in tiles of eight tokens (`quantize_f16`, tiled). A subgroup has 32 rows
+// and every column_subgroups-th step: the order of a sum depends only on the shape of the weights, not on the number of
+// tokens.
 // variant: matmul_chunk_batch -DWIDE_LOADS=0 -DEMULATED=0
 // variant: tests/matmul_chunk_emulated -DWIDE_LOADS=0 -DEMULATED=1
 #version 460
@@ -57,8 +57,7 @@ layout(push_constant, scalar) uniform Push {
 #define slot_of(position) (ring != 0u ? (position) % context : min(position, context))
 #define PAGED
 #include "slots.glsl"
-// What the end wants from memory besides the sums, of a token and a group of rows. Tiles with much to multiply ask for
-// it before.
+// The epilogue's loads for a token and a group of rows. Tiles with many products issue them early.
 struct wanted {
   vec4 added;
   vec2 turns[2];
@@ -72,7 +71,7 @@ wanted own;
 #include "half_codes.glsl"
 
 const uint fragments = 2u,
-           own_rows = 2u * fragments;  // of 16 rows; rows that an invocation has weights of, eight apart
+           own_rows = 2u * fragments;  // of 16 rows; rows of which an invocation has weights, eight apart
 const uint row_subgroups = tile_rows / 32u, column_subgroups = workgroup_size / 32u / row_subgroups;
 const uint token_fragments = tile_tokens / 8u, groups = rows / 4u, tile_groups = tile_rows / 4u;
 const uint all_octets = columns / 8u,
@@ -82,7 +81,7 @@ const uint all_octets = columns / 8u,
            steps = (all_octets + step_octets - 1u) / step_octets;
 const bool whole_steps = all_octets % step_octets == 0u;
 const uint step_octets_of_one = step_octets / 4u;
-const bool early = tile_tokens == 32u || tile_rows == 64u;  // loads of x and for the end
+const bool early = tile_tokens == 32u || tile_rows == 64u;  // loads of x and of the epilogue
 
 // Sums by share of the columns, token of eight and group of rows.
 shared vec4 staged[column_subgroups * 8u * tile_groups];
@@ -93,7 +92,7 @@ shared vec4 staged[column_subgroups * 8u * tile_groups];
 #define SHARE (SUBGROUP / row_subgroups)
 #if EMULATED
 #undef LATER_UNROLLED
-#define LATER_UNROLLED [[dependency_infinite]]  // not at all (tools/embed_shaders): llvmpipe would compile for minutes
+#define LATER_UNROLLED [[dependency_infinite]]  // kept rolled (tools/embed_shaders): llvmpipe would compile for minutes
 #include "emulated_matrix.glsl"
 #else
 #define sums_of coopmat<float, gl_ScopeSubgroup, 16, 8, gl_MatrixUseAccumulator>
@@ -103,7 +102,7 @@ shared vec4 staged[column_subgroups * 8u * tile_groups];
 #define multiply_add coopMatMulAdd
 #endif
 
-// An invocation's octets of a row in a step, or the codes of its block, and what these are scaled with.
+// An invocation's octets of a row in a step, or the codes of its block, and their factors.
 struct row_part {
   raw_codes raw;
   uvec4 factor;
@@ -154,8 +153,8 @@ uvec4[4] load_tokens(uint step_, Words x_at, uint p) {
   return x;
 }
 
-// Where an invocation's elements of these matrices are holds for the devices that the module is for, and where it does
-// not the proof at load finds it out.
+// The indices of an invocation's elements of these matrices hold on the devices that the module is for; on others the
+// proof at load fails.
 void multiply(row_part parts[own_rows], uint step_, uint p, uvec4 x[4]) {
   block_factors by[own_rows];
   LATER_UNROLLED for (uint i = 0u; i < own_rows; ++i) by[i] =
@@ -185,7 +184,7 @@ void multiply(row_part parts[own_rows], uint step_, uint p, uvec4 x[4]) {
   }
 }
 
-// Written out, so that all stays in registers.
+// Unrolled, so that everything stays in registers.
 #define each_part(of) of(0u, x0) of(1u, x1) of(2u, x2) of(3u, x3)
 #define load_one(p, x) \
   if (p < step_octets_of_one) x = load_tokens(its_step, x_at, p);
@@ -194,8 +193,8 @@ void multiply(row_part parts[own_rows], uint step_, uint p, uvec4 x[4]) {
 #define load_and_multiply(p, x) load_one(p, x) multiply_one(p, x)
 #define load_parts(to, step_) LATER_UNROLLED for (uint i = 0u; i < own_rows; ++i) to[i] = load_part(i, step_);
 
-// Of weights of 16 bits the next step's are on their way while this one's are multiplied, and x of this step in front
-// of them: loads return in their order.
+// With 16-bit weights the next step's are in flight while this step's are multiplied; x of this step is loaded before
+// them: loads return in order.
 #define multiply_ahead(now, next, step_)                                                                       \
   {                                                                                                            \
     row_part parts[own_rows] = now;                                                                            \

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// matmul_chunk where invocations fill matrices of weights from memory: these pass neither through shared memory nor by
-// a barrier, activations alone do. As the columns of a product may come in any order, an invocation takes those of a
-// row that lie behind each other, and `quantize_f16` leaves x in the order of that (`tiled` of fragments). A subgroup
-// has 32 rows and all of the tile's tokens, of a part of the columns: as many subgroups have the same rows as there are
-// parts, which depend on the matrix alone. Every element of the output is the sum of its parts, each in rising order of
-// steps, so that no bit depends on the tile or on how many tokens come together.
+// matmul_chunk with matrices of weights that invocations fill from memory: only activations go through shared memory
+// and barriers. As the columns of a product may have any order, an invocation takes adjacent columns of a row, and
+// `quantize_f16` writes x in that order (`tiled` of fragments). A subgroup has 32 rows and all of the tile's tokens, of
+// a part of the columns: each part has a subgroup with the same rows; the number of parts depends only on the matrix.
+// Every element of the output is the sum of its parts, each in rising order of steps, so that no bit depends on the
+// tile or on the number of tokens.
 // variant: matmul_chunk_fragments -DWIDE_LOADS=0 -DEMULATED=0
 // variant: tests/matmul_fragments_emulated -DWIDE_LOADS=0 -DEMULATED=1
 #version 460
@@ -68,8 +68,8 @@ uvec2 own_turns[2];
 #define LANE (gl_LocalInvocationIndex % 32u)
 #define SUBGROUP (gl_LocalInvocationIndex / 32u)
 
-// 64 columns of the tile's tokens, and 16 bytes a token more, so that neighbours begin in different banks; in the end
-// 16 tokens of a subgroup's rows.
+// 64 columns of the tile's tokens, each row 16 bytes longer, so that neighbours begin in different banks; at the end 16
+// tokens of a subgroup's rows.
 const uint step_quads = 8u, stride = step_quads + 1u, steps = columns / 64u;
 const uint row_fragments = 2u, own_rows = 2u * row_fragments;  // of 16 rows; rows of an invocation, eight apart
 const uint row_subgroups = tile_rows / 32u, parts = workgroup_size / 32u / row_subgroups,
@@ -77,24 +77,24 @@ const uint row_subgroups = tile_rows / 32u, parts = workgroup_size / 32u / row_s
 const uint strip_pitch = 4u * row_fragments + 1u, strip_quads = 16u * strip_pitch,
            tile_quads = parts * tile_tokens * stride;
 const uint all_strips = workgroup_size / 32u * strip_quads;
-// Two steps' activations, so that a step has one barrier; one step's where many instructions make f16 of codes and
-// workgroups are small: three of them share a processor then.
+// Activations of two steps, so that a step has one barrier; of one step if decoding takes many instructions and
+// workgroups are small: then three of them share a multiprocessor.
 const bool simple_codes = dense || codec == codec_q4_0 || codec == codec_q4_k;
 const uint buffers = simple_codes || workgroup_size > 128u || tile_tokens > 64u ? 2u : 1u;
 const uint staged_quads = buffers * tile_quads > all_strips ? buffers* tile_quads : all_strips;
 shared uvec4 staged[staged_quads];
 shared float staged_factors[tile_tokens];
 
-// What an invocation has of a row at a time, 16 bytes: of weights of 16 bits 32 columns of four invocations, two pieces
-// of a step; else 128 columns, a piece for two steps, of q8_0 one for each of them. Four invocations then have 64 bytes
-// of a row together, in as few loads as there can be, which is what the time depends on. What comes next is asked for
-// as soon as a place is free.
+// An invocation loads 16 bytes of a row at a time: of 16-bit weights 32 columns of four invocations, two pieces per
+// step; else 128 columns, one piece for two steps, or with q8_0 one for each step. Four invocations then load 64
+// adjacent bytes of a row in the fewest possible loads, on which the time depends. The next piece is loaded as soon as
+// its registers are free.
 const bool two_steps = !dense, signed_bytes = codec == codec_q8_0;
 const uint groups = rows / 4u, token_quads = columns / 8u;
 
 #if EMULATED
 #undef LATER_UNROLLED
-#define LATER_UNROLLED [[dependency_infinite]]  // not at all (tools/embed_shaders): llvmpipe would compile for minutes
+#define LATER_UNROLLED [[dependency_infinite]]  // kept rolled (tools/embed_shaders): llvmpipe would compile for minutes
 #include "emulated_fragments.glsl"
 #else
 #define sums_of coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
@@ -111,7 +111,7 @@ void strips_barrier() {
 
 sums_of sums[8][row_fragments];
 
-// What nobody writes meanwhile. Blocks are faster so on an H100 (356 to 333 us), weights of 16 bits slower.
+// Memory that is not written meanwhile. Blocks are faster with it on an H100 (356 to 333 us), 16-bit weights slower.
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly restrict buffer ReadQuads { uvec4 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly restrict buffer ReadPairs { uvec2 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) readonly restrict buffer ReadWords { uint at[]; };
@@ -121,14 +121,14 @@ struct row_codes {
   uvec2 upper;  // planes of two bits and of one
   uint top;
 };
-// Codecs whose codes become f16 by steps of their own; those of the others are put together as everywhere.
+// Codecs with code of their own for the conversion to f16; the others use the general code.
 const bool own_form = codec <= codec_q6_k;
 row_codes codes[2][own_rows];
 uvec4 scales[own_rows];
 uvec4 next_x[8];
 
-// Where an invocation's rows begin: the first of its groups, codes of its first row in it, factors. 64 bits, so that
-// what is added is two instructions and distances that are constants go into the loads.
+// Addresses of an invocation's rows: its first group, codes of its first row in it, factors. 64 bits, so that an
+// addition is two instructions and constant distances are part of the loads.
 uint64_t group_at, codes_at, upper_at, top_at, factors_at;
 uint first_block;  // of 32 columns, of the invocation's part
 #define ROW (LANE >> 2)
@@ -136,7 +136,7 @@ uint first_block;  // of 32 columns, of the invocation's part
 #define PART (SUBGROUP / row_subgroups)
 const uint group_step = 2u * group_quads;  // eight rows
 
-// What no compiler knows to be the number: mask and exponent of a code are then one instruction.
+// A number unknown to the compiler, so that mask and exponent of a code are one instruction.
 uint unknown(uint number) { return number + gl_WorkGroupID.z; }
 uint magic, upper_magic;
 
@@ -154,7 +154,7 @@ void find_weights(uint first_row) {
   upper_magic = unknown(0x54005400u);
 }
 
-// Piece h, of a row: of a step, or of the block of four of two steps.
+// Piece h of a row: of a step, or of the block of four for two steps.
 void load_codes_of(uint to, uint step_, uint h, uint i) {
   uint64_t from = codes_at + step_ * (dense ? 128u * octet_quads : 64u);
   if (codec == element_f32) {
@@ -183,8 +183,8 @@ block_factors factors_of_row(uint i, uint step_) {
   return by;
 }
 
-// Four columns of fragment s of a step as f16, in the order 0, 2, 1, 3: a code below 2^10 behind the exponent of
-// 1024 is 1024 and the code; 16 times a code behind that of 64 is 64 and the code. h: of blocks which half of each.
+// Four columns of fragment s of a step as f16, in the order 0, 2, 1, 3: a code below 2^10 in the mantissa of 1024 is
+// 1024 plus the code; 16 times a code in that of 64 is 64 plus the code. h: of blocks, which half of each.
 uvec2 four_f16(row_codes from, block_factors by, uint s, uint h) {
   if (codec == element_f32) {
     vec4 w = uintBitsToFloat((s & 1u) == 0u ? from.a : from.b);
@@ -223,7 +223,7 @@ const uint x_apart = part_size / step_quads, x_items = (tile_tokens + x_apart - 
 const bool even_items = x_items * x_apart == tile_tokens, whole_tiles = even_items && max_tokens % tile_tokens == 0u;
 #define OWN (gl_LocalInvocationIndex % part_size)
 
-// Tokens that a pass has not are read too, where there is room for them, and give what nobody asks for.
+// Tokens beyond the pass's count are read too, if the buffer has room for them; their results are unused.
 void load_x(uint step_) {
   uint64_t from = x_at + step_ * (16u * step_quads);
   LATER_UNROLLED for (uint i = 0u; i < x_items; ++i) {
@@ -240,8 +240,8 @@ void stage_x(uint to) {
 
 block_factors by[own_rows];
 
-// 64 columns, of blocks the lower or the upper halves of four. Where an invocation's elements of these matrices are is
-// what the device was found to have (the proof at load holds the sums against the reference).
+// Multiplies 64 columns, of blocks the lower or the upper halves of four. The indices of an invocation's elements of
+// these matrices are those found on the device (the proof at load compares the sums with the reference).
 void multiply(uint from, uint step_, uint parity) {
   uint next = min(step_ + 1u, part_steps - 1u), next_blocks = min(step_ / 2u + 1u, part_steps / 2u - 1u);
   if (two_steps && parity == 0u) {
@@ -292,8 +292,8 @@ void one_step(uint step_, uint parity) {
   }
 }
 
-// 16 tokens of a subgroup at a time, whose items are shared by those that have the parts of their sums. An invocation
-// has one group of four rows of every fourth token: what these want from memory is asked for together.
+// Stores 16 tokens of a subgroup at a time; the subgroups that have the parts of their sums share the items. An
+// invocation has one group of four rows of every fourth token: their epilogue's loads are issued together.
 void store_sums(uint first_row, uint wanted_row, uint count) {
   const uint quads = 4u * row_fragments, apart = parts * 32u / quads, items = 16u / apart;
   uint strip = SUBGROUP * strip_quads, sum_strip = SUBGROUP % row_subgroups * strip_quads,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A token's normalised activations, by themselves or, behind a layer, onto the residual stream, where they may have a
-// bias in the place of the norm, and a factor of the sum. By themselves they may be centred first and have a bias
-// behind. One workgroup a head (x), as wide as the norm, of a token (y).
+// A token's normalised activations, stored or added to the residual stream. If added, a bias may replace the norm, and
+// the sum may be multiplied by a factor. If stored, they may be centred first and have a bias added after the norm. One
+// workgroup per head (x), as wide as the norm, of a token (y).
 // variant: norm_add -DADDS=1 -DWIDE_LOADS=0
 // variant: rms_norm -DADDS=0 -DWIDE_LOADS=0
 #version 460
@@ -21,7 +21,7 @@ layout(constant_id = 3) const uint subgroup_width = 0;
 #if ADDS
 layout(constant_id = 4) const uint parts = 1;
 layout(constant_id = 5) const uint biased = 0;
-layout(constant_id = 6) const uint scaled = 0;  // by what is behind the norm's weight
+layout(constant_id = 6) const uint scaled = 0;  // by the number behind the norm's weight
 #else
 layout(constant_id = 4) const uint centered = 0;  // 1: and a bias is added, 2: without a bias
 #endif
@@ -29,8 +29,8 @@ layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #if ADDS
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, state; };
-// Of several vectors, one behind the other, the norm reads the sum: by halves, lower + higher. No array, which drivers
-// would put into memory.
+// If the input is several adjacent vectors, the norm reads their sum, added pairwise, lower + higher. No array, which
+// drivers would put into memory.
 vec4 pair_of(Words from, uint quad, uint i, uint higher) {
   precise vec4 sum = float_quad(from, i * (width / 4u) + quad) + float_quad(from, higher * (width / 4u) + quad);
   return sum;
@@ -85,7 +85,7 @@ void main() {
   uint token = gl_WorkGroupID.y;
   bool wanted = token < state.at[state_count];
   if (subgroup_width < 32u && !wanted)
-    return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
+    return;  // GPUs: behind a return the driver diverges lanes, and everything waits for the count
   uint first = (token * gl_NumWorkGroups.x + gl_WorkGroupID.x) * norm_quads;
 #if ADDS
   if (biased != 0u) {
@@ -96,7 +96,7 @@ void main() {
     }
     return;
   }
-  vec4 stream[8];  // on its way beside what the norm reads
+  vec4 stream[8];  // in flight together with the norm's loads
   if (norm_chunks == 1u) LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) stream[i] = chunk_quad(output_, first, 0u, i);
 #else
   if (centered != 0u) find_mean(first);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Normalises a token's activations, or leaves them, and rounds them to int8 with one scale. One workgroup a token (y).
+// Normalises a token's activations, or not, and rounds them to int8 with one scale. One workgroup per token (y).
 // variant: norm_quantize -DWIDE_LOADS=0
 // variant: norm_quantize_cpu -DWIDE_LOADS=1
 #version 460
@@ -45,7 +45,7 @@ void main() {
   uint token = gl_WorkGroupID.y;
   bool wanted = token < state.at[state_count];
   if (subgroup_width < 32u && !wanted)
-    return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
+    return;  // GPUs: behind a return the driver diverges lanes, and everything waits for the count
   uint first = token * norm_quads;
   float largest, r = inverse_rms(input_, first, norm_weight, eps, largest), m = largest_activation(largest, r);
   precise float s = 127.0 / m;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Moves octets of positions of one slot between a layer's cache, as a session alone has it, and the pool of pages.
-// Workgroup (x, y) does every gl_NumWorkGroups.x-th octet of key and value head y.
+// Moves octets of positions of one slot between a layer's cache of a session that is not in a batch and the pool of
+// pages. Workgroup (x, y) moves every gl_NumWorkGroups.x-th octet of key and value head y.
 // variant: pages -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -38,7 +38,7 @@ void main() {
   uint end = min(state.at[state_move_end], (limit + 7u) / 8u);
   uint octets = (positions + 7u) / 8u, pool_octets = context / 8u;
   for (uint octet = state.at[state_move_first] + gl_WorkGroupID.x; octet < end; octet += gl_NumWorkGroups.x) {
-    if (8u * octet + positions < 8u * end) continue;  // a ring has no room for it besides those behind
+    if (8u * octet + positions < 8u * end) continue;  // a ring holds only the last octets
     uint place = 8u * octet % (8u * octets), pool = pool_place(slot, 8u * octet);
     if (coded_cache) {
       uint own = (head * octets + place / 8u) * octet_quads, pooled = (head * pool_octets + pool / 8u) * octet_quads;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Activations of a token, normalised or as they are, as f16 with a scale of their own: what matmul_chunk multiplies.
-// One workgroup a token (y), or with experts a row of their lists.
+// Activations of a token, normalised or unchanged, as f16 with a scale per token: the input of matmul_chunk. One
+// workgroup per token (y), or with experts per row of their lists.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -32,11 +32,11 @@ layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_,
 
 shared uint maxima[workgroup_size / 4u];
 
-// Four f16 values of a token's quad of columns.
+// Writes four f16 values, a token's quad of columns.
 void store_f16(uint token, uint quad, vec4 y, float scale_) {
   precise vec4 scaled = y * scale_;
   uvec2 pairs = uvec2(pack_f16(scaled.x, scaled.z), pack_f16(scaled.y, scaled.w));
-  if (tiled >= 2u) {  // fragments of 16 columns, in each eight columns' first pairs in front of the others
+  if (tiled >= 2u) {  // fragments of 16 columns; the first pairs of each eight columns precede the others
     uint fragment = tiled == 2u ? (quad & ~7u) / 4u + (quad & 1u) : (quad & ~31u) / 4u + (quad & 7u),
          quarter = tiled == 2u ? quad / 2u & 3u : quad / 8u & 3u, at = token * (width / 2u) + 8u * fragment + quarter;
     output_.at[at] = pairs.x;
@@ -66,10 +66,10 @@ void main() {
   float r = 1.0, largest = 0.0;
   if (normalises) {
     r = inverse_rms(input_, first, norm_weight, eps, largest);
-    precise float y = largest * r;  // rounding is monotone, so it is that of the products
+    precise float y = largest * r;  // rounding is monotone, so it is the rounded product of the largest
     largest = finite(r) ? y : not_a_number;
   } else {
-    uint greatest_bits = 0u;  // by their bits: drivers may take it that no float is infinite or NaN
+    uint greatest_bits = 0u;  // compared as bits: drivers may assume that no float is infinite or NaN
     for (uint quad = gl_LocalInvocationIndex; quad < quads; quad += workgroup_size) {
       uvec4 bits = word_quad(input_, first + quad) & 0x7fffffffu;
       greatest_bits = max(greatest_bits, max(max(bits.x, bits.y), max(bits.z, bits.w)));
@@ -83,7 +83,7 @@ void main() {
     }
     largest = uintBitsToFloat(greatest_bits);
   }
-  // The largest becomes 2^14 to 2^15.
+  // Scales the largest to 2^14 to 2^15.
   uint largest_bits = floatBitsToUint(largest) & 0x7fffffffu, exponent = clamp(largest_bits >> 23, 15u, 254u);
   float scale_ = uintBitsToFloat((268u - exponent) << 23);
   if (normalises) {

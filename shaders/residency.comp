@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Counts workgroups that run at once, for `intaglio doctor --report`, not part of any plan: each says that it is there
-// and looks for a bounded number of turns whether all are, so that it ends on any device.
+// Counts the workgroups that run at once, for `intaglio doctor --report`; not part of any plan. Each workgroup counts
+// itself and checks for a bounded number of turns whether all have come, so that it ends on any device.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -12,7 +12,7 @@ layout(local_size_x_id = 0) in;
 
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Counters { coherent uint at[]; };
 layout(push_constant, scalar) uniform Push {
-  Counters counters;  // [workgroups that came, workgroups that saw all, what keeps the memory in use]
+  Counters counters;  // [workgroups that came, workgroups that saw all, a word that keeps the memory in use]
   uint turns;
 };
 shared uint room[shared_words];

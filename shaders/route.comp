@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which experts a token has, and what they count. An expert's place is the number of those ahead of it, so no round
-// waits for the one before. Or, stated, the one that the session of its row has. One workgroup a token (y).
+// Chooses a token's experts and their weights. An expert's rank is the number of experts ahead of it, so no round waits
+// for an earlier one. With `stated` it is the expert that the session of the token's row asks for. One workgroup per
+// token (y).
 // variant: route -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -18,11 +19,11 @@ layout(constant_id = 2) const uint experts_used = 2;
 layout(constant_id = 3) const uint over_all = 0;  // the softmax is over all experts
 layout(constant_id = 4) const uint biased = 0;
 layout(constant_id = 5) const uint scaled = 0;
-layout(constant_id = 6) const uint stated = 0;      // the choice stands in the state
+layout(constant_id = 6) const uint stated = 0;      // the state has the choice
 layout(constant_id = 7) const uint slot_words = 0;  // of a batch: words of a slot's state
-layout(constant_id = 8) const uint score = 0;       // expert_score: what an expert is judged by
+layout(constant_id = 8) const uint score = 0;       // expert_score: the number by which an expert is judged
 layout(constant_id = 9) const float factor = 1.0;
-layout(constant_id = 10) const float added = 0.0;  // to the sum of scores that are no logits
+layout(constant_id = 10) const float added = 0.0;  // to the sum of scores that are not logits
 layout(constant_id = 11) const float least = 0.0;  // the smallest such sum
 layout(local_size_x_id = 0) in;
 
@@ -48,13 +49,13 @@ float gate_of(float logit) {
   return 1.0 / below;
 }
 
-// What an expert counts before the division. first: of those that are chosen
+// An expert's weight before the division. first: that of the first expert chosen
 float part_of(float value, float first) {
   precise float below = value - first;
   return score != score_logit ? value : canonical_exp(below);
 }
 
-// The softmax over all experts of a token, into logits_. Behind it each invocation may read its own experts.
+// Writes the softmax over all experts of a token to logits_. After it each invocation may read its own experts.
 void softmax_over_all(uint token, uint lane) {
   for (uint e = lane; e < 4u * expert_quads; e += workgroup_size)
     logits_[e / 4u][e % 4u] = logits.at[token * experts + min(e, experts - 1u)];
@@ -68,7 +69,7 @@ void softmax_over_all(uint token, uint lane) {
     logits_[e / 4u][e % 4u] = e < experts ? canonical_exp(below) : 0.0;
   }
   barrier();
-  // Each invocation adds them all, in their order.
+  // Each invocation adds all of them, in their order.
   precise float sum = 0.0;
   for (uint q = 0u; q < expert_quads; ++q) {
     vec4 part = logits_[q];
@@ -120,7 +121,7 @@ void main() {
     parts[i / 4u][i % 4u] = i < counted ? part_of(value, chosen[0]) : 0.0;
   }
   barrier();
-  // Each invocation adds them all, in their order.
+  // Each invocation adds all of them, in their order.
   precise float sum = 0.0;
   for (uint q = 0u; q < (counted + 3u) / 4u; ++q) {
     vec4 part = parts[q];

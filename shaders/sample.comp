@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Picks the next token (docs/kernels.md, "Sample"). Each workgroup (x) sorts the keys of slices of the vocabulary and
-// leaves the sums of their weights; the last of a draw (y) to come picks by these lists alone: points of all lists say
-// about where a cut is, exact sums down to keys around it what is left to look through. Weights are integers: neither
-// the number of invocations nor their order shows in the token.
+// Draws the next token (docs/kernels.md, "Sample"). Each workgroup (x) sorts the keys of slices of the vocabulary and
+// writes sums of their weights; the last workgroup of a draw (y) to finish draws from these lists: points of all lists
+// give the approximate place of a cut, exact sums down to keys around it shorten the search. Weights are integers:
+// neither the number of invocations nor their order affects the token.
 // variant: sample -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -31,17 +31,17 @@ layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #include "first_token.glsl"
 
-// Of shared memory alone: a fence of buffers is one of the device, and takes longer than the rest of a step.
+// A barrier for shared memory only: a fence of buffers is one of the device, and takes longer than the rest of a step.
 #define shared_barrier()                         \
   if (workgroup_size > subgroup_size) barrier(); \
   else subgroupMemoryBarrierShared();
 
-// Forms (kernels::sample_interface): any pass; what draws nothing; any pass, by the least code.
+// Forms (kernels::sample_interface): any pass; a pass that draws nothing; any pass, with the least code.
 const uint greedy = 1u, interim = 2u;
 
-const uint greedy_workers = 16u;  // kernels::sample_greedy_workers, of a row of a batch that draws nothing
+const uint greedy_workers = 16u;  // kernels::sample_greedy_workers: for a batch's row that draws nothing
 
-// What one workgroup writes and another reads.
+// Memory that one workgroup writes and another reads.
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Lists { coherent uint at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer ListQuads { coherent uvec4 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Sums { coherent uvec2 at[]; };
@@ -58,23 +58,22 @@ layout(push_constant, scalar) uniform Push {
 const uint lists = (vocab_size + slice - 1u) / slice;
 const uint key_of_infinity = 0xff800000u, key_of_minus_infinity = 0x007fffffu;
 
-// A row of scratch (kernels::sample_scratch_bytes): sorted keys of all lists; sums up to each eighth weight, then
-// chance, of all lists; for each list its first (key, ~id), and how many keys are in so many octaves from its own first
-// on, for both.
+// A row of scratch (kernels::sample_scratch_bytes): sorted keys of all lists; sums of all lists up to each eighth
+// weight, then up to each eighth chance; for each list its first (key, ~id), and the number of keys within each number
+// of octaves below its first, for both.
 const uint blocks = slice / 8u, head_words = 2u + 2u * (most_octaves + 1u);
 const uint sums_row = lists * slice, heads_row = sums_row + 4u * lists * blocks,
            row_words = heads_row + head_words * lists;
 
-// A cut is searched for among items: so many places of each list (points) with the weight around them, or all keys that
-// are left, as many as there is room for. Items are summed in so many parts of their range (bins); what lists hold down
-// to so many keys (pivots) is counted exactly, blocks searched in so many parts at once. Loads for so many points are
-// made together.
+// A cut is searched for among items: `points` places of each list with the weight around them, or all remaining keys if
+// they fit. Items are summed in `bins` parts of their range; the lists' sums down to `pivots` keys are exact, and
+// blocks are searched in `parts` parts at once. Loads for `batch` points are issued together.
 const uint points = narrow != 0u ? 5u : 20u, pivots = 4u, parts = 8u, bins = 256u, batch = 5u;
-// Room for a usual top-k of each list, where 32 KiB in all allow it, or 16 KiB where shared memory is narrow.
+// Room for a usual top-k of each list if it fits in 32 KiB in all, or in 16 KiB if shared memory is narrow.
 const uint least_room = narrow != 0u ? 1536u : 4096u, room_of_points = 2u * points * lists,
            most_room = room_of_points > least_room ? room_of_points : least_room,
            room = lists * slice < most_room ? lists * slice : most_room;
-// Words that invocations share: a list, marks behind it; or counts at pivots and their sums; or items and bins.
+// Words that invocations share: a list, then its marks; or counts at pivots and their sums; or items and bins.
 const uint amounts_at = pivots * lists, masses_at = points * lists, bins_at = room;
 const uint of_list = slice + slice / 32u, of_room = room + 2u * bins,
            of_interim = form == interim ? of_list + 2u * bins : 0u;
@@ -89,13 +88,13 @@ shared uvec2 found_rest, found_next;
 
 bool penalised, needs_weights;
 uint subgroups_known;  // for loops that drivers may unroll
-uint nought;  // 0, unknown to drivers, which leave loops with it in their bounds as they are: unrolled, they take long
-              // to compile
+uint nought;  // 0, unknown to drivers, which therefore keep loops with it in their bounds: unrolled, they take long to
+              // compile
 float penalty;
 uint position, window;
-uint token_of_pass;  // whose successor is drawn
-uint own;            // first word of its slot, 0 where there are none
-uint me;             // in the order of subgroups and lanes
+uint token_of_pass;  // the token whose successor is drawn
+uint own;            // first word of its slot; 0 if there are no slots
+uint me;             // the invocation's number in the order of subgroups and lanes
 const bool several = draws > 1u || batched;
 
 // 64-bit numbers as (high, low).
@@ -121,7 +120,7 @@ uvec2 share_of(uvec2 total, uint share, uint more, uint bits) {
   return uvec2(upper2 << 16 | upper >> 16, upper << 16 | lower >> 16);
 }
 
-// Sum of what the invocations before this one have, and of all. Only the first `holders` have something.
+// Sum over the invocations before this one, and over all. Only the first `holders` invocations have a number.
 uvec2 sum_before(uvec2 mine, uint holders, out uvec2 total) {
   uvec2 sum = mine;
   for (uint d = 1u; d < subgroup_size + nought; d <<= 1) {
@@ -145,7 +144,7 @@ uvec2 sum_before(uvec2 mine, uint holders, out uvec2 total) {
   return before_mine;
 }
 
-// Weights at temperature 1, or chances at the one asked for; `octave` that of the largest logit.
+// Weights at temperature 1, or chances at the requested temperature; `octave` is that of the largest logit.
 const uint weights = 0u, chances = 1u;
 uint sums_of;
 float temperature_scale, scale, octave;
@@ -155,7 +154,7 @@ uvec2 weight_of_key(uint key, float s, float o) {
   return key <= key_of_minus_infinity ? uvec2(0u) : weight_of(logit_of(key), o, s);
 }
 
-// A slice's keys in the order of ids. Returns the first of the invocation's own.
+// Loads a slice's keys in the order of ids. @return the first of the invocation's own
 uvec2 load_list(uint list) {
   if (penalised) {
     for (uint i = me; i < slice / 32u; i += workgroup_size) words[slice + i] = 0u;
@@ -183,8 +182,8 @@ uvec2 load_list(uint list) {
   return first;
 }
 
-// The first of a row's tokens among one workgroup's share of its quads; the last quad again where there are no more.
-// Nothing goes through shared memory.
+// The first token among one workgroup's share of a row's quads; past the end the last quad is read again. Uses no
+// shared memory.
 uvec2 first_of_share(uint workers) {
   const uint quads = vocab_size / 4u;
   uint stride = workers * workgroup_size;
@@ -200,14 +199,14 @@ uvec2 first_of_share(uint workers) {
   return first;
 }
 
-// The greater first, where it falls.
+// Puts the greater first if `falls`, else the smaller.
 void put_in_order(bool falls, inout uint x, inout uint y) {
   uint least = min(x, y), greatest = max(x, y);
   x = falls ? greatest : least;
   y = falls ? least : greatest;
 }
-// Bitonic, the largest first. Four neighbours are an invocation's own; what is further apart, but a subgroup's, goes by
-// shuffles, the rest through words, two steps at a time.
+// Bitonic sort, the largest first. An invocation has four neighbours; comparisons further apart but within a subgroup
+// use shuffles, the rest use words, two steps at a time.
 void sort_list() {
   const uint own_run = min(4u * subgroup_size, slice);
   for (uint run = own_run; run <= slice + nought; run <<= 1) {
@@ -252,10 +251,10 @@ void sort_list() {
   shared_barrier();
 }
 
-// Sums of a sorted list's weights, where they are needed, and chances, up to each block of eight, and how many keys are
-// in so many octaves, in units of its own first.
+// Writes sums of a sorted list's weights, if they are needed, and of its chances, up to each block of eight, and the
+// number of keys within each number of octaves below its first.
 void leave_sums(uint list) {
-  uint kinds = needs_weights ? 2u : 1u;  // the first of them are weights, or chances alone
+  uint kinds = needs_weights ? 2u : 1u;  // the first kind are weights, or the only kind chances
   for (uint i = workgroup_size - 1u - me; i < kinds * (most_octaves + 1u); i += workgroup_size) {
     uint which = needs_weights ? i / (most_octaves + 1u) : chances, below = i % (most_octaves + 1u), begin = 0u,
          end = slice;
@@ -278,7 +277,7 @@ void leave_sums(uint list) {
       sum = plus(sum, weight_of_key(words[8u * block + (k + block / 4u & 7u)], s, o));  // without bank conflicts
     sum = plus(sum, plus(before_all, sum_before(sum, 2u * blocks, total)));
     before_all = plus(before_all, total);
-    if (needs_weights && i + 1u == blocks) found_rest = sum;  // where chances begin
+    if (needs_weights && i + 1u == blocks) found_rest = sum;  // chances begin here
     shared_barrier();
     if (i < kinds * blocks)
       Sums(scratch).at[(token_of_pass * row_words + sums_row) / 2u + (which * lists + list) * blocks + block] =
@@ -286,7 +285,7 @@ void leave_sums(uint list) {
   }
 }
 
-// Whether this is the last of the draw's `workers` to come here, which can then read what the others wrote. One
+// Whether this is the last of the draw's `workers` to reach this, which can then read the results of the others. One
 // invocation fences for all.
 bool comes_last(uint workers) {
   groupMemoryBarrier();
@@ -308,7 +307,7 @@ uvec4 keys_at(uint list, uint quad) {
 }
 uint key_at(uint list, uint place) { return scratch.at[token_of_pass * row_words + list * slice + place]; }
 
-// What sums of weights, or chances, take: of each list how far it counts, and its unit.
+// Prepares sums of weights or chances: for each list the end of its keys that count, and its unit.
 void begin_sums(uint which, uint first_key) {
   sums_of = which;
   scale = which == weights ? log2_e : temperature_scale;
@@ -322,7 +321,7 @@ void begin_sums(uint which, uint first_key) {
     shift_of[s] = shift;
     limit_of[s] =
         shift > most_octaves ? 0u : scratch.at[head + 2u + which * (most_octaves + 1u) + most_octaves - shift];
-    high[s] = min(high[s], limit_of[s]);  // behind it are no weights
+    high[s] = min(high[s], limit_of[s]);  // no weights are behind it
   }
   shared_barrier();
 }
@@ -331,8 +330,8 @@ float value_of_key(uint key) { return 0.25 * logit_of(clamp(key, 0x00800000u, 0x
 uint key_of_value(float value) { return key_of(4.0 * value); }
 float as_float(uvec2 a) { return float(a.x) * 4294967296.0 + float(a.y); }
 
-// What each list holds down to each of the first `count` pivots, in words, and all of them. Places lie between low and
-// high.
+// Counts, for each of the first `count` pivots, the tokens or weights of each list down to it, in words, and of all
+// lists. Places are between low and high.
 void count_at_pivots(uint count, bool tokens) {
   for (uint i = me; i < pivots; i += workgroup_size) pivot_high[i] = pivot_low[i] = 0u;
   shared_barrier();
@@ -372,7 +371,7 @@ void count_at_pivots(uint count, bool tokens) {
   shared_barrier();
 }
 
-// The least and greatest key of all invocations.
+// Finds the least and greatest key of all invocations.
 void leave_bounds(uint least, uint greatest) {
   for (uint d = 1u; d < subgroup_size + nought; d <<= 1) {
     least = min(least, subgroupShuffleXor(least, d));
@@ -385,14 +384,14 @@ void leave_bounds(uint least, uint greatest) {
   shared_barrier();
 }
 
-// How many of a list's blocks behind the first come before a part of them: parts are smaller towards both ends, where
-// logits are further apart.
+// The number of a list's blocks, after the first, that precede a part of them: parts are smaller towards both ends,
+// where logits are further apart.
 uint blocks_before(uint part, uint rest) {
   const uint last = points - 1u;
   uint back = last - part;
   return (part * last + (part < back ? 2u * part * part : last * last - 2u * back * back)) * rest / (2u * last * last);
 }
-// Reads items: all keys that are left, in the order of lists.
+// Reads items: all remaining keys, in the order of lists.
 void load_left() {
   uint least = ~0u, greatest = 0u;
   for (uint first = subgroup_index; first < lists; first += 2u * subgroups) {  // two lists at a time
@@ -417,8 +416,8 @@ void load_left() {
   }
   leave_bounds(least, greatest);
 }
-// Reads points of each list, the first of it and one in each part of the rest, further on in each list than in the one
-// before, and how many tokens, or what weights in units of 2^shift, there are around them.
+// Reads points of each list, its first key and one in each part of the rest, further on in each list than in the list
+// before, and the number of tokens, or the weights in units of 2^shift, around them.
 void load_points(bool tokens, uint shift) {
   const uint count = points * lists;
   uint least = ~0u, greatest = 0u;
@@ -464,10 +463,10 @@ void load_points(bool tokens, uint shift) {
   leave_bounds(least, greatest);
 }
 
-// Shortens the lists from their ends `high` to the shortest start of the order whose tokens, or weights, reach what is
-// asked for; to the keys that are not below least; or, for the draw, finds the list where the target is, of chances in
-// the order of ids, and what is wanted of it. The key at which the target is reached lies in [key_low, key_high): lists
-// hold `high` and `low` tokens down to these (docs/kernels.md).
+// Shortens the lists from their ends `high`: to the shortest start of the order whose tokens, or weights, reach the
+// requested number; or to the keys that are not below `least`; or, for the draw, finds the list of the target, for
+// chances in the order of ids, and the rest of the target in it. The target is reached at a key in [key_low, key_high):
+// lists hold `high` and `low` tokens down to these (docs/kernels.md).
 const uint top_k = 0u, top_p = 1u, min_p = 2u, the_draw = 3u;
 uvec2 amount_of(uint by_what, uint s) {
   return by_what == the_draw ? uvec2(words[amounts_at + s], words[amounts_at + pivots * lists + s])
@@ -480,7 +479,7 @@ void cut(uint by_what, uint least, uvec2 target) {
   for (uint s = begin_list; s < end_list; ++s) low[s] = 0u;
   if (me == 0u) pivot_key[0] = least;
   uint key_low = 0u, key_high = ~0u, before_here = 0u, equal = 0u, shift = 0u;
-  uvec2 base = uvec2(0u);  // of what is before low
+  uvec2 base = uvec2(0u);  // sum before low
   for (uint round = 0u; round < 64u + nought; ++round) {
     if (!tokens || round != 0u) {
       uint count = round == 0u ? 1u : pivots;
@@ -532,8 +531,8 @@ void cut(uint by_what, uint least, uvec2 target) {
     shared_barrier();
     if (key_high - key_low == 1u) break;
 
-    // About where the target is: exactly, of all that is left; else by points. Every third round parts keys evenly,
-    // whatever the weights are.
+    // Estimates the target's place: exactly, if all remaining keys are items; else from points. Every third round
+    // divides keys evenly, whatever the weights are.
     bool all_left = equal <= room, evenly = !all_left && round % 3u == 2u;
     uint begin = key_low, end = key_high;
     float spread = 0.0;
@@ -575,7 +574,7 @@ void cut(uint by_what, uint least, uvec2 target) {
         sum = plus(sum, sum_before(own_sum, bins, total));
         for (uint i = 0u; i < some; ++i) {
           uvec2 next = plus(sum, uvec2(words[bins_at + last - i], words[bins_at + bins + last - i]));
-          words[bins_at + last - i] = words[bins_at + bins + last - i] = 0u;  // for the next
+          words[bins_at + last - i] = words[bins_at + bins + last - i] = 0u;  // for the next level
           if (reaches(next, goal) && !reaches(sum, goal)) {
             found = last - i;
             found_rest = sum;
@@ -594,7 +593,7 @@ void cut(uint by_what, uint least, uvec2 target) {
         }
         sum = found_rest;
         finer = 8u;
-        if (!all_left) {  // a part with many items, so that they say how far around it pivots should be
+        if (!all_left) {  // a part with many items, which give the distance of pivots around it
           between = as_float(minus(found_next, sum));
           if (!tokens)
             unit = exp2(exponent_of(logit_of(begin + (end - begin) / 2u), scale) - octave + float(44u - shift));
@@ -619,7 +618,7 @@ void cut(uint by_what, uint least, uvec2 target) {
     shared_barrier();
   }
 
-  if (tokens || by_what == top_p) {  // all of greater keys, and of this key the first ones, list by list
+  if (tokens || by_what == top_p) {  // all of greater keys, and the first ones of this key, list by list
     uvec2 rest = minus(target, base);
     uint wanted = tokens ? rest.y : 1u;
     if (!tokens) {
@@ -646,8 +645,8 @@ uint token_by_chance(uint list, uvec2 target) {
   uint count = min(high[list], limit_of[list]), least = key_at(list, max(count, 1u) - 1u), equal_kept = 0u,
        equal_before = 0u;
   uint begin = min(me * share, slice), end = min(begin + share, slice);
-  // Of those equal to the last that is kept, the first ones.
-  uvec2 mine = uvec2(0u), total;  // greater, equal; then chances
+  // Of several tokens equal to the last kept one, the first ones are kept.
+  uvec2 mine = uvec2(0u), total;  // greater, equal; later chances
   for (uint i = begin; i < end; ++i) mine += uvec2(words[i] > least, words[i] == least);
   for (uint step = 0u; step < 2u + nought; ++step) {
     uvec2 sum = sum_before(mine, slice, total);
@@ -668,7 +667,7 @@ uint token_by_chance(uint list, uvec2 target) {
   return found;
 }
 
-// The list of the token that is drawn, and what is wanted of its chances.
+// Finds the list of the drawn token, and the rest of the target within its chances.
 uint draw(uvec2 first, out uvec2 target) {
   uint k = state.at[own + state_top_k];
   if (k >= vocab_size) k = 0u;
@@ -686,11 +685,11 @@ uint draw(uvec2 first, out uvec2 target) {
     if (step == top_p || step == the_draw) begin_sums(step == top_p ? weights : chances, first.x);
     if (step == top_p && !(share_p < 1.0)) continue;
     uint least = 0u;
-    if (step == min_p) {  // the least key that is so many 2^24ths as likely as the first
+    if (step == min_p) {  // the least key at least share_min (in 24 bits) as likely as the first
       uvec2 lowest = uvec2(0u);
       uint end = first.x, part = 0u;
       least = end;
-      for (uint i = 0u; i < 34u + nought; ++i) {  // as many keys at once as there are invocations
+      for (uint i = 0u; i < 34u + nought; ++i) {  // one key per invocation at once
         uint key = least + min(part * me, end - least);
         uvec2 weight = weight_of_key(key, scale, octave);
         if (i == 0u) {
@@ -716,9 +715,9 @@ uint draw(uvec2 first, out uvec2 target) {
   return min(found, lists - 1u);
 }
 
-// The token of any pass by one workgroup, which goes over all logits for each digit of 8 bits: four of the key, three
-// of ~id. First the greatest of them all is found, then where top-k ends, where top-p ends, and the draw, whose chances
-// go by the id alone. One loop for all, since drivers compile each copy of its body.
+// Draws the token of any pass with one workgroup, which reads all logits for each digit of 8 bits: four of the key,
+// three of ~id. It finds the greatest, then the end of top-k, the end of top-p, and the draw, whose chances depend on
+// the id only. One loop for all of these, since drivers compile each copy of its body.
 uint token_by_digits(bool samples_it) {
   const uint at_first = 0u, at_tokens = 1u, at_weights = 2u, at_chances = 3u;
   const uint high_bins = of_list, low_bins = of_list + bins, share = (bins + workgroup_size - 1u) / workgroup_size;
@@ -736,14 +735,14 @@ uint token_by_digits(bool samples_it) {
       uvec2 of_list_first = load_list(list);
       if (stage == at_first) first = earlier(first, of_list_first);
       for (uint i = stage == at_first ? slice : me; i < slice;
-           i += workgroup_size) {  // what the invocation has loaded itself
+           i += workgroup_size) {  // loaded by the invocation itself
         uvec2 place = uvec2(words[i], ~(list * slice + i)), amount = uvec2(0u, 1u), apart = place ^ prefix;
         bool part = list * slice + i < vocab_size && !before(end, place);
         // The digits above this one must be those found so far.
         if (digit != 0u && stage != at_chances) part = part && (digit < 4u ? apart.x >> (shift + 8u) : apart.x) == 0u;
         if (digit > 4u) part = part && apart.y >> (shift + 8u) == 0u;
         for (uint turn = at_tokens; turn < stage && part;
-             ++turn) {  // the weight, and then the chance of what min-p leaves
+             ++turn) {  // the weight, and then the chance of tokens that min-p leaves
           part = turn == at_tokens || reaches(amount, least);
           amount = weight_of_key(place.x, turn == at_tokens ? log2_e : temperature_scale,
                                  turn == at_tokens ? octaves.x : octaves.y);
@@ -840,10 +839,10 @@ void main() {
       uintBitsToFloat(state.at[own + state_top_p]) < 1.0 || uintBitsToFloat(state.at[own + state_min_p]) > 0.0;
   bool by_firsts = first_count != 0u && !penalised && !samples_it;
   if ((by_firsts || form == interim) && gl_WorkGroupID.x != 0u) return;
-  // Who draws nothing in a batch is done by few workgroups, one first each; the others' rows have need of the rest.
-  bool few = batched && !samples_it, in_shares = few && !penalised && vocab_size % 4u == 0u;
-  uint workers = few ? min(gl_NumWorkGroups.x, greedy_workers) : gl_NumWorkGroups.x;
-  if (few && gl_WorkGroupID.x >= workers) return;
+  // A row of a batch that draws nothing gets up to greedy_workers workgroups, one first each; others need the rest.
+  bool draws_none = batched && !samples_it, in_shares = draws_none && !penalised && vocab_size % 4u == 0u;
+  uint workers = draws_none ? min(gl_NumWorkGroups.x, greedy_workers) : gl_NumWorkGroups.x;
+  if (draws_none && gl_WorkGroupID.x >= workers) return;
   uvec2 first_of_own = uvec2(0u);
   uint list = gl_WorkGroupID.x, token = vocab_size;
   uvec2 target = uvec2(0u);
@@ -851,13 +850,12 @@ void main() {
   bool gathers = false, drawn_list = false;
   if (form == interim) token = token_by_digits(samples_it);
   else
-    while (true) {  // its own lists; then, in the last workgroup, what all have left; then the list from which the
-                    // token is drawn
+    while (true) {  // its own lists; in the last workgroup then the results of all; then the list of the drawn token
       uvec2 first = uvec2(0u);
       if (by_firsts) {
         for (uint i = me; i < first_count; i += workgroup_size) first = earlier(first, WordPairs(firsts).at[i]);
       } else if (gathers) {
-        for (uint s = me; s < (few ? workers : lists); s += workgroup_size) {
+        for (uint s = me; s < (draws_none ? workers : lists); s += workgroup_size) {
           uvec2 of_list = uvec2(scratch.at[head + head_words * s], scratch.at[head + head_words * s + 1u]);
           key_of_list[s] = of_list.x;
           first = earlier(first, of_list);
@@ -873,16 +871,16 @@ void main() {
           break;
         }
       }
-      if (few && !by_firsts && !gathers && list + workers < lists) {
+      if (draws_none && !by_firsts && !gathers && list + workers < lists) {
         first_of_own = earlier(first_of_own, first);
         list += workers;
         shared_barrier();
         continue;
       }
-      first = first_of(few ? earlier(first_of_own, first) : first);
+      first = first_of(draws_none ? earlier(first_of_own, first) : first);
       if (!by_firsts && !gathers) {
         if (me == 0u) {
-          uint place = few ? gl_WorkGroupID.x : list;
+          uint place = draws_none ? gl_WorkGroupID.x : list;
           scratch.at[head + head_words * place] = first.x;
           scratch.at[head + head_words * place + 1u] = first.y;
         }

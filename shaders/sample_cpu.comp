@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// As sample.comp, with one workgroup a draw: one subgroup goes through the logits once for each digit of a sortable
-// key, which is less work in all than sorting, and no barriers, which CPU drivers pay for. Histograms are of integers,
-// so that neither the number of invocations nor their order shows in the token.
+// The computation of sample.comp with one workgroup per draw: one subgroup reads the logits once for each digit of a
+// sortable key, which is less work in total than sorting, and needs no barriers, which are slow on CPU drivers.
+// Histograms are of integers, so that neither the number of invocations nor their order affects the token.
 // variant: sample_cpu -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -32,26 +32,26 @@ layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push { Words logits, state, ring, scratch, drawn, firsts, counters; };
 #include "slots.glsl"
 
-// One invocation's marks are read by others.
+// Marks that one invocation writes and others read.
 layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Marks { uint at[]; };
 
 const uint quads = (vocab_size + 3u) / 4u, mark_words = (vocab_size + 31u) / 32u;
-// From one draw's row of scratch to the next (kernels::sample_scratch_bytes).
+// Distance between the rows of scratch of two draws (kernels::sample_scratch_bytes).
 const uint scratch_row = (vocab_size + slice - 1u) / slice * (slice + slice / 2u + 2u + 2u * (most_octaves + 1u));
-// Rows of logits begin at whole quads.
+// Rows of logits begin at a multiple of four.
 const bool whole_quads = vocab_size % 4u == 0u;
 const uint key_of_infinity = 0xff800000u, key_of_minus_infinity = 0x007fffffu;
 shared uint bins[256], low_bins[256];
 shared uvec2 bin_groups[16];  // of 16 bins each
 shared uvec2 from_subgroup[workgroup_size / 4u];
 
-// Quads whose loads stand together: a GPU would wait for each otherwise.
+// Quads that are loaded together: a GPU would wait for each otherwise.
 const uint batch = subgroup_width >= 32u ? 8u : 1u;
 
 bool penalised;
 float penalty;
-uint token_of_pass;  // whose successor is drawn
-uint own;            // first word of its slot, 0 where there are none
+uint token_of_pass;  // the token whose successor is drawn
+uint own;            // first word of its slot; 0 if there are no slots
 const bool several = draws > 1u || batched;
 
 // Logits 4 * quad .. 4 * quad + 3; minus infinity past the vocabulary.
@@ -73,13 +73,13 @@ vec4 penalised4(uint quad, vec4 l) {
   }
   return l;
 }
-// After the penalty.
+// Logits with the penalty.
 vec4 logits4(uint quad) {
   vec4 l = stored_logits4(quad);
   return penalised ? penalised4(quad, l) : l;
 }
 
-// Quads start, start + workgroup_size, ...; past the end the last one.
+// Loads quads start, start + workgroup_size, ...; past the end the last one.
 void load_quads(uint start, out vec4 l[8]) {
   LATER_UNROLLED for (uint b = 0u; b < batch; ++b) l[b] = stored_logits4(min(start + b * workgroup_size, quads - 1u));
   if (penalised)
@@ -95,15 +95,15 @@ uvec2 plus(uvec2 a, uvec2 b) {
 uvec2 minus(uvec2 a, uvec2 b) { return uvec2(a.x - b.x - uint(a.y < b.y), a.y - b.y); }
 bool reaches(uvec2 a, uvec2 b) { return a.x > b.x || (a.x == b.x && a.y >= b.y); }
 
-// What a selection counts: tokens, or weights at temperature 1.
+// A selection counts tokens, or weights at temperature 1.
 const uint counts_tokens = 0u, counts_weights = 1u;
-float scale, octave, chance_octave;  // octaves of the largest, at temperature 1 and at the one asked for
+float scale, octave, chance_octave;  // octaves of the largest logit, at temperature 1 and at the requested one
 uvec2 least_weight;
 #define minus_infinity uintBitsToFloat(0xff800000u)
 
 uvec2 likelihood_of(float l) { return l == minus_infinity ? uvec2(0u) : weight_of(l, octave, log2_e); }
 uvec2 amount_of(uint what, float l) { return what == counts_tokens ? uvec2(0u, 1u) : likelihood_of(l); }
-// At the temperature asked for, of what min-p leaves.
+// At the requested temperature; 0 for tokens that min-p removes.
 uvec2 chance_of(float l) {
   return l == minus_infinity || !reaches(likelihood_of(l), least_weight) ? uvec2(0u)
                                                                          : weight_of(l, chance_octave, scale);
@@ -122,7 +122,7 @@ void add_to_bin(uint bin, uvec2 amount) {
   if (high != 0u) atomicAdd(bins[bin], high);
 }
 uvec2 bin_amount(uint bin) { return uvec2(bins[bin], low_bins[bin]); }
-// Behind the last addition.
+// Called after the last addition.
 void sum_bins() {
   workgroup_barrier();
   for (uint g = gl_LocalInvocationIndex; g < 16u; g += workgroup_size) {
@@ -137,8 +137,8 @@ uvec2 sum_of_bins() {
   for (uint g = 0u; g < 16u; ++g) sum = plus(sum, bin_groups[g]);
   return sum;
 }
-// The bin, from the last or from the first on, in which the sum reaches target; target is then what is wanted of it.
-// Where it never does: the end.
+// The bin, counted from the last or the first, in which the sum reaches target; target becomes the rest within it. If
+// the sum never reaches it: the end.
 uint bin_reached(inout uvec2 target, bool from_last) {
   uint flip = from_last ? 15u : 0u, g = 0u, i = 0u;
   for (; g < 15u && !reaches(bin_groups[g ^ flip], target); ++g) target = minus(target, bin_groups[g ^ flip]);
@@ -149,8 +149,8 @@ uint bin_reached(inout uvec2 target, bool from_last) {
   return first + (i ^ flip);
 }
 
-// The last (key, ~id) of the shortest start of the order whose amounts reach `target` (over 0). Only what is not after
-// `end` takes part. Seven digits of 8 bits: four of the key, three of ~id.
+// The last (key, ~id) of the shortest start of the order whose amounts reach `target` (over 0). Only tokens up to `end`
+// take part. Seven digits of 8 bits: four of the key, three of ~id.
 uvec2 select(uint what, uvec2 target, uvec2 end) {
   uvec2 prefix = uvec2(0u, 0xff000000u);
   for (uint digit = 0u; digit < 7u; ++digit) {
@@ -173,7 +173,7 @@ uvec2 select(uint what, uvec2 target, uvec2 end) {
     workgroup_barrier();
     if (digit < 4u) prefix.x |= bin << shift;
     else prefix.y |= bin << shift;
-    if (all) {  // of this bin are needed
+    if (all) {  // all of this bin are needed
       if (digit < 4u) prefix.y = 0u;
       break;
     }
@@ -226,14 +226,14 @@ uvec2 weight_wanted(uvec2 total, float top_p) {
   return target;
 }
 
-// Chances go by the id alone, the lowest first: 256 bins of 4,096 ids, 256 of 16, 16 of 1.
+// Chances depend on the id only, the lowest first: 256 bins of 4,096 ids, 256 of 16, 16 of 1.
 uint draw_by_chance(uvec2 end, uint random) {
   uint first_id = 0u, ids = vocab_size;
   uvec2 target;
   for (uint digit = 0u; digit < 3u; ++digit) {
     uint shift = digit == 0u ? 12u : digit == 1u ? 4u : 0u;
     clear_bins();
-    // Subgroups go through consecutive quads, which share a bin of the first digit.
+    // Subgroups read consecutive quads, which share a bin of the first digit.
     uint first_quad = first_id / 4u, end_quad = min(quads, (first_id + ids + 3u) / 4u);
     for (uint start = first_quad; start < end_quad; start += batch * workgroup_size) {
       uint first_of_own = start + subgroup_index * subgroup_size + lane;
@@ -281,7 +281,7 @@ uint draw(uvec2 first, float temperature, uint position) {
       philox(uvec4(position, 0u, 0u, 0u), uvec2(state.at[own + state_seed_low], state.at[own + state_seed_high])).x;
   uvec2 end = uvec2(0u);
   for (uint step = counts_tokens; step <= counts_weights;
-       ++step) {  // one call, because compilers copy it to where it is called
+       ++step) {  // one call, because compilers copy the function to each call
     if (step == counts_tokens ? k == 0u : !(top_p < 1.0)) continue;
     uvec2 target = uvec2(0u, k);
     if (step == counts_weights) target = weight_wanted(total_weight(end), top_p);
@@ -290,7 +290,7 @@ uint draw(uvec2 first, float temperature, uint position) {
   return draw_by_chance(end, random);
 }
 
-// The first of the order so far, where quads come in rising order.
+// The first token in the order so far, if quads come in rising order.
 void take_first(inout uvec2 first, uint quad, vec4 l) {
   LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) {
     uint key = key_of(l[i]);
@@ -301,7 +301,7 @@ void take_first(inout uvec2 first, uint quad, vec4 l) {
 
 void main() {
   find_place();
-  if (gl_WorkGroupID.x != 0u) return;  // where a plan for GPUs runs
+  if (gl_WorkGroupID.x != 0u) return;  // in plans for GPUs there are more workgroups
   token_of_pass = several ? gl_WorkGroupID.y : 0u;
   if (batched && token_of_pass >= state.at[state_count]) return;
   own = batched ? slot_at(token_of_pass) : 0u;

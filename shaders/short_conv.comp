@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A causal convolution of each channel over its last tokens. One workgroup some quads of channels (x) of a token (y),
-// or, the first (y), of the tokens that need what was before the pass; of a batch each (y) a slot's token.
+// A causal convolution of each channel over its last tokens. One workgroup per some quads of channels (x) of a token
+// (y); the first (y) has all tokens that need inputs from before the pass. With a batch each (y) has a slot's token.
 // variant: short_conv -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -23,9 +23,9 @@ layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push { Words input_, weight, bias, output_, recurrent, state; };
 #include "slots.glsl"
 
-uint first_row, kept, position;  // row of the pass's first token; first quad of what is kept
+uint first_row, kept, position;  // row of the pass's first token; first quad of the kept inputs
 
-// Of a token of the pass, counted from its first one; before that, what the passes before left.
+// The input of a token, counted from the pass's first one; negative: inputs kept by earlier passes.
 vec4 convolved(int token, uint quad) {
   uint quads = width / 4u;
   if (token < 0)
@@ -72,7 +72,7 @@ void main() {
   for (uint quad = gl_GlobalInvocationID.x; quad < quads; quad += gl_NumWorkGroups.x * workgroup_size) {
     for (uint t = token; t < end; ++t) convolve(t, quad);
     if (!first) continue;
-    // In rising order: what is read lies behind what is written.
+    // In rising order: reads are ahead of writes.
     for (uint row = 0u; row < before; ++row)
       FloatQuads(recurrent).at[kept + row * quads + quad] = convolved(int(count + row) - int(before), quad);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads a buffer from end to end and keeps nothing: the yardstick of `intaglio bench`, not part of any plan.
+// Reads a buffer from end to end and discards it: the reference rate of `intaglio bench`, not part of any plan.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -16,7 +16,7 @@ layout(push_constant, scalar) uniform Push {
   uint rounds;
 };
 
-// Each round reads 8 neighbouring blocks of the whole grid; the sum is used, so that no compiler leaves the reads out.
+// Each round reads 8 neighbouring blocks of the whole grid; the sum is used, so that no compiler removes the reads.
 void main() {
   uint width = gl_NumWorkGroups.x * workgroup_size, at = gl_WorkGroupID.x * workgroup_size + gl_LocalInvocationID.x;
   uvec4 sum = uvec4(0u);

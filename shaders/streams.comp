@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What AltUp does with a token's streams, which lie one behind the other: a step a dispatch, one workgroup a token (y).
+// AltUp's operations on a token's streams, which are adjacent: one step per dispatch, one workgroup per token (y).
 // variant: streams -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -41,7 +41,7 @@ float add_squares(float sum, vec4 x) {
   precise float out_ = sum + ((square.x + square.y) + (square.z + square.w));
   return out_;
 }
-// What lanes 0 .. 31 added, one after the other; `which` of several sums.
+// The sum of the numbers of lanes 0 .. 31, added in order; `which` of several sums.
 float sum_of_lanes(uint which) {
   precise float all = 0.0;
   for (uint v = 0u; v < 32u; ++v) all = all + lanes[which * 32u + v];
@@ -75,8 +75,8 @@ void find_choices(Words x, uint first) {
     choices[k] = choice;
   }
 }
-// Row `row` of the mixing matrix, [rows, streams], times the choices; of a correction 1 more, of entries up to 120 and
-// from -120.
+// Row `row` of the mixing matrix, [rows, streams], times the choices. In a correction entries are clamped to -120 ..
+// 120, and 1 is added.
 shared float mixed[most_streams * most_streams];
 float mix_choices(uint row) {
   precise float sum = 0.0;
@@ -91,7 +91,7 @@ float mix_choices(uint row) {
   return sum;
 }
 
-// By what a branch is multiplied to be as large as the target.
+// The factor that makes a branch as large as the target.
 float factor_of(uint first, uint target_first) {
   for (uint v = gl_LocalInvocationIndex; v < 32u; v += workgroup_size) {
     precise float own = 0.0, wanted = 0.0;
@@ -188,7 +188,7 @@ void main() {
     float above = cutoff(one);
     for (uint quad = gl_LocalInvocationIndex; quad < quads; quad += workgroup_size) {
       precise vec4 y = float_quad(input_, one + quad) - above;
-      // What is no number stays none.
+      // NaN stays NaN.
       for (uint c = 0u; c < 4u; ++c)
         if (y[c] <= 0.0) y[c] = 0.0;
       to.at[one + quad] = y;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Ternary weights times int8 activations of a small batch of tokens: a workgroup has a group of 4 rows at a time, whose
-// columns all its lanes share, so that none is long on its way. What comes after is as in ternary_matmul.
+// columns all its lanes share, which keeps latency low. The epilogue is that of ternary_matmul.
 // variant: ternary_batch -DINTEGER_DOT=1 -DWIDE_LOADS=0
 // variant: ternary_batch_portable -DINTEGER_DOT=0 -DWIDE_LOADS=0
 #version 460
@@ -60,7 +60,7 @@ void main() {
     LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) sums[t] = ivec4(0);
     for (uint tile = gl_LocalInvocationIndex; tile < tiles; tile += workgroup_size) {
       unpacked_codes codes = unpack(word_quad(weight, group * tiles + tile));
-      // Tokens that are not there are the last one again: a load without a condition waits for none before it.
+      // Missing tokens repeat the last one: a load without a condition does not wait for earlier loads.
       LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) if (t < tile_tokens)
           accumulate(sums[t], codes, prepare(word_quad(input_, (first_token + min(t, tokens - 1u)) * tiles + tile)));
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// ternary_batch by cooperative matrices of int8: a workgroup has a tile of rows and tokens and takes 512 columns at a
-// time, which lie in shared memory as int8 and of which each of its eight subgroups has 64. Sums are integers, so the
-// bits are those of ternary_matmul.
+// ternary_batch by cooperative matrices of int8: a workgroup has a tile of rows and tokens and stages 512 columns at a
+// time in shared memory as int8, of which each of its eight subgroups has 64. Sums are integers, so the bits are those
+// of ternary_matmul.
 // variant: ternary_batch_matrix -DINTEGER_DOT=1 -DWIDE_LOADS=0
 #version 460
 #pragma use_vulkan_memory_model
@@ -52,19 +52,19 @@ const uint parts = workgroup_size / subgroup_width,
 const uint tiles = columns / 16u, groups = rows / 4u, tile_groups = tile_rows / 4u, row_fragments = tile_rows / 16u,
            token_fragments = tile_tokens / 8u;
 
-// Rows of codes, then tokens of activations, 16 bytes apart from the next, so that neighbours begin in different banks.
-// In the end sums by part, token and row.
+// Rows of codes, then tokens of activations, each 16 bytes longer, so that neighbours begin in different banks. At the
+// end the buffer holds sums by part, token and row.
 const uint row_stride = step_tiles + 1u, staged_quads = (tile_rows + tile_tokens) * row_stride,
            sum_stride = tile_groups + 1u, sum_quads = parts * tile_tokens * sum_stride;
 shared uvec4 staged[staged_quads > sum_quads ? staged_quads : sum_quads];
 
-// What an invocation carries of the next columns.
+// An invocation's registers for the next columns.
 const uint code_items = tile_groups * step_tiles, code_slots = (code_items + workgroup_size - 1u) / workgroup_size;
 const uint activation_items = tile_tokens * step_tiles,
            activation_slots = (activation_items + workgroup_size - 1u) / workgroup_size;
 uvec4 next_codes[code_slots], next_activations[activation_slots];
 
-// Of columns that are not there codes are 0; rows and tokens that are not there are the last ones again.
+// Missing columns have codes of 0; missing rows and tokens repeat the last one.
 void load_columns(uint first_group, uint first_token, uint tokens, uint first_tile) {
   uint tile = first_tile + gl_LocalInvocationIndex % step_tiles, from = min(tile, tiles - 1u);
   LATER_UNROLLED for (uint i = 0u; i < code_slots; ++i) {
@@ -101,17 +101,17 @@ void stage_columns() {
 
 void main() {
   uint linear = gl_WorkGroupID.y * gl_NumWorkGroups.x +
-                gl_WorkGroupID.x;  // neighbours in time are tiles of tokens of the same rows
+                gl_WorkGroupID.x;  // workgroups that run at the same time have tiles of tokens of the same rows
   uint first_token = linear % gl_NumWorkGroups.y * tile_tokens, first_group = linear / gl_NumWorkGroups.y * tile_groups,
        count = state.at[state_count];
   uint tokens = min(max(count, first_token + 1u) - first_token,
-                    tile_tokens);  // no return: behind that the driver takes lanes apart
+                    tile_tokens);  // no early return: behind one the driver diverges lanes
   read_epilogue();
   sums_of sums[4][4];
   LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) sums[r][t] = sums_of(0);
   load_columns(first_group, first_token, tokens, 0u);
   for (uint tile = 0u; tile < tiles; tile += step_tiles) {
-    barrier();  // the columns before have been read
+    barrier();  // the previous columns have been read
     stage_columns();
     barrier();
     if (tile + step_tiles < tiles) load_columns(first_group, first_token, tokens, tile + step_tiles);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Ternary weights times int8 activations of a chunk of tokens, with what comes after (scale, residual, rotary embedding
-// and cache, gate). A workgroup takes a tile of rows (x) and tokens (y). Sums are integers, so every form gives the
-// bits of ternary_matmul.
+// Ternary weights times int8 activations of a chunk of tokens, with an epilogue (scale, residual, rotary embedding and
+// cache, gate). A workgroup has a tile of rows (x) and tokens (y). Sums are integers, so every form gives the bits of
+// ternary_matmul.
 // variant: ternary_chunk -DINTEGER_DOT=1 -DWIDE_LOADS=0
 // variant: ternary_chunk_portable -DINTEGER_DOT=0 -DWIDE_LOADS=0
 #version 460
@@ -42,7 +42,7 @@ layout(push_constant, scalar) uniform Push { Words input_, factors, weight, scal
 
 const uint tiles = columns / 16u, groups = rows / 4u;
 
-// Scales the sums of four rows of codes 0, 1, 2, which stand for -1, 0, +1, and hands them on.
+// Scales the sums of four rows of codes 0, 1, 2, which mean -1, 0, +1, and passes them to the epilogue.
 void finish_sums(uint token, uint group, ivec4 sums) {
   uvec2 word = word_pair(factors, token);
   precise vec4 y = vec4(sums - int(word.y)) * (uintBitsToFloat(word.x) * row_scales(group));
@@ -66,7 +66,7 @@ void multiply(uint first_group, uint first_token, uint end_token) {
       LATER_UNROLLED for (uint t = 0u; t < 4u; ++t)
           accumulate(sums[t], codes, prepare(word_quad(input_, from[t] + tile)));
     }
-    for (uint t = 0u; t < 4u && token + t < end_token; ++t) {  // a loop, so that what follows is there but once
+    for (uint t = 0u; t < 4u && token + t < end_token; ++t) {  // a loop, so that the epilogue's code exists only once
       ivec4 own = sums[0];
       LATER_UNROLLED for (uint k = 1u; k < 4u; ++k) if (k == t) own = sums[k];
       finish_sums(token + t, group, own);

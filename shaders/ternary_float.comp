@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Ternary weights times f32 activations, with what comes before (norm) and after (scale, residual, rotary embedding and
+// Ternary weights times f32 activations, with a norm before and an epilogue (scale, residual, rotary embedding and
 // cache, gate). A subgroup takes groups of 4 rows; virtual lanes stride over tiles of 16 columns, and a code adds,
-// leaves or subtracts an activation.
+// skips or subtracts an activation.
 // variant: ternary_float -DWIDE_LOADS=0
 // variant: ternary_float_cpu -DWIDE_LOADS=1
 #version 460
@@ -33,7 +33,7 @@ layout(constant_id = 14) const uint slot_words = 0;
 layout(constant_id = 15) const uint page_size = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
-const bool normalises = prologue == 3u;  // the norm stands in front
+const bool normalises = prologue == 3u;  // with a norm first
 const uint norm_width = normalises ? columns : 0u;
 #include "norm.glsl"
 
@@ -66,14 +66,14 @@ const uint tiles = columns / 16u, quads = columns / 4u;
 
 float inverse[8];  // 1 / root mean square of each token of the tile
 
-// Columns 4 * quad .. of token t of the tile.
+// Columns 4 * quad .. 4 * quad + 3 of token t of the tile.
 vec4 activations(uint first_token, uint t, uint quad) {
   precise vec4 y = float_quad(input_, (first_token + t) * quads + quad);
   if (normalises) y = (y * float_quad(norm_weight, quad)) * inverse[t];
   return y;
 }
 
-// The codes at bit `at` of four words as -1, 0, +1: they become the last bits of a mantissa whose unit they are.
+// The codes at bit `at` of four words as -1, 0, +1: they become the last bits of a mantissa in whose unit they count.
 vec4 signs(uvec4 words, uint at) {
   uvec4 half_words = at < 16u ? words : words >> 16;
   uint bit = at & 15u, power = (150u - bit) << 23;
@@ -81,8 +81,8 @@ vec4 signs(uvec4 words, uint at) {
   return sign;
 }
 
-// Columns 4f .. 4f + 3 of a tile; column 4f + b has its codes at bit 8b + 2f. The products are exact, so fma has one
-// rounding wherever.
+// Columns 4f .. 4f + 3 of a tile; column 4f + b has its codes at bit 8b + 2f. The products are exact, so fma rounds
+// once however it is computed.
 void accumulate(inout vec4 sums, uvec4 codes, uint f, vec4 y) {
   LATER_UNROLLED for (uint b = 0u; b < 4u; ++b) sums = fma(signs(codes, 8u * b + 2u * f), vec4(y[b]), sums);
 }
@@ -95,13 +95,13 @@ void main() {
   uint tokens = min(count - first_token, tile_tokens);
   if (normalises)
     for (uint t = 0u; t < tokens; ++t) {
-      if (t != 0u) workgroup_barrier();  // the sums of the token before have been read
+      if (t != 0u) workgroup_barrier();  // the previous token's sums have been read
       float largest, r = inverse_rms(input_, (first_token + t) * quads, norm_weight, eps, largest);
       LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) if (i == t) inverse[i] = r;
     }
   read_epilogue();
 
-  // Tiles of a lane. Where they are few, a CPU keeps their activations at hand for all rows; idle lanes have zeros.
+  // Tiles of a lane. If they are few, a CPU keeps their activations in registers for all rows; idle lanes have zeros.
   uint steps = (tiles + subgroup_size - 1u) / subgroup_size;
   bool resident = WIDE_LOADS != 0 && subgroup_width != 0u && subgroup_width <= 32u && tile_tokens * steps <= 16u;
   vec4 x[64];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// ternary_chunk by cooperative matrices of int8 whose elements invocations fill: weights come from memory into
-// registers and pass neither through shared memory nor by a barrier, activations alone do. As the rows and the columns
-// of a product may come in any order, an invocation takes whole tiles of weights, and x is staged in the order of that.
-// A subgroup has 32 rows and all of the tile's tokens, of a part of the columns: as many subgroups have the same rows
-// as there are parts. Sums are integers, so every form gives the bits of ternary_matmul.
+// ternary_chunk by cooperative matrices of int8 whose elements invocations fill: weights are loaded into registers, and
+// only activations go through shared memory and barriers. As the rows and columns of a product may have any order, an
+// invocation takes whole tiles of weights, and x is staged in that order. A subgroup has 32 rows and all of the tile's
+// tokens, of a part of the columns: each part has a subgroup with the same rows. Sums are integers, so every form gives
+// the bits of ternary_matmul.
 // variant: ternary_chunk_fragments -DWIDE_LOADS=0 -DEMULATED=0
 // variant: tests/ternary_fragments_emulated -DWIDE_LOADS=0 -DEMULATED=1
 #version 460
@@ -49,8 +49,8 @@ layout(push_constant, scalar) uniform Push { Words input_, factors, weight, scal
 #define LANE (gl_LocalInvocationIndex % 32u)
 #define SUBGROUP (gl_LocalInvocationIndex / 32u)
 
-// A step has 128 columns, or 64, of the tile's tokens; 16 bytes a token more let neighbours begin in different banks.
-// In the end 16 tokens of a subgroup's rows.
+// A step has 128 columns, or 64, of the tile's tokens; each row is 16 bytes longer, so that neighbours begin in
+// different banks. At the end the buffer holds 16 tokens of a subgroup's rows.
 const uint step_quads = columns % 128u == 0u ? 8u : 4u, stride = step_quads + 1u, step_blocks = step_quads / 4u;
 const uint row_subgroups = tile_rows / 32u, parts = workgroup_size / 32u / row_subgroups,
            part_size = workgroup_size / parts, part_steps = columns / (16u * step_quads * parts),
@@ -65,7 +65,7 @@ const uint tiles = columns / 16u, groups = rows / 4u;
 
 #if EMULATED
 #undef LATER_UNROLLED
-#define LATER_UNROLLED [[dependency_infinite]]  // not at all (tools/embed_shaders): llvmpipe would compile for minutes
+#define LATER_UNROLLED [[dependency_infinite]]  // kept rolled (tools/embed_shaders): llvmpipe would compile for minutes
 #define INT8_FRAGMENTS
 #include "emulated_fragments.glsl"
 #else
@@ -95,7 +95,7 @@ const bool even_items = x_items * x_apart == tile_tokens, whole_tiles = even_ite
 
 void load_codes(uint step_, uint i) { codes[i] = ReadQuads(codes_at + step_ * (16u * step_quads)).at[4u * i]; }
 
-// Tokens that a pass has not are read too, where there is room for them, and give what nobody asks for.
+// Tokens beyond the pass's count are read too, if the buffer has room for them; their results are unused.
 void load_x(uint step_) {
   uint64_t from = x_at + step_ * (16u * step_quads);
   LATER_UNROLLED for (uint i = 0u; i < x_items; ++i) {
@@ -104,16 +104,16 @@ void load_x(uint step_) {
     next_x[i] = ReadQuads(from).at[apart * tiles];
   }
 }
-// Of each 64 columns word 4 q + f, of four columns, becomes word 4 f + q: what quarter q has of a row's tile is then
-// spread as a matrix's elements are.
+// In each 64 columns, word 4 q + f, of four columns, becomes word 4 f + q: quarter q's columns of a row's tile are then
+// distributed like a matrix's elements.
 void stage_x() {
   uint quad = OWN % step_quads, at = (PART * tile_tokens + OWN / step_quads) * stride + (quad & ~3u);
   LATER_UNROLLED for (uint i = 0u; i < x_items; ++i) if (even_items || OWN / step_quads + i * x_apart < tile_tokens)
       LATER_UNROLLED for (uint f = 0u; f < 4u; ++f) staged[at + i * x_apart * stride + f][quad & 3u] = next_x[i][f];
 }
 
-// Where an invocation's elements of these matrices are is what the device was found to have (the proof at load holds
-// the sums against the reference). Its four rows of a tile are two of each of the subgroup's two matrices.
+// The indices of an invocation's elements of these matrices are those found on the device (the proof at load compares
+// the sums with the reference). Its four rows of a tile are two of each of the subgroup's two matrices.
 void multiply(uint step_) {
   uint next = min(step_ + 1u, part_steps - 1u);
   LATER_UNROLLED for (uint s = 0u; s < 2u * step_blocks; ++s) {
@@ -141,9 +141,9 @@ void multiply(uint step_) {
   }
 }
 
-// 16 tokens of a subgroup at a time, whose items are shared by those that have the parts of their sums. An invocation
-// has one group of four rows of every fourth token: what these want from memory is asked for together. A group's sums
-// are eight words apart. Codes are 0, 1, 2 for -1, 0, +1.
+// Stores 16 tokens of a subgroup at a time; the subgroups that have the parts of their sums share the items. An
+// invocation has one group of four rows of every fourth token: their epilogue's loads are issued together. A group's
+// sums are eight words apart. Codes are 0, 1, 2 for -1, 0, +1.
 void store_sums(uint first_row, uint wanted_row, uint count) {
   const uint apart = parts * 4u, items = 16u / apart;
   uint strip = SUBGROUP * strip_quads, sum_strip = SUBGROUP % row_subgroups * strip_quads, own_group = LANE & 7u,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Ternary weights times int8 activations, with what comes before (norm, quantisation) and after (scale, residual,
-// rotary embedding and cache, gate). On a GPU a subgroup takes groups of 4 rows and its lanes stride over tiles of 16
-// columns, one 16-byte load each.
+// Ternary weights times int8 activations, with norm and quantisation before and an epilogue (scale, residual, rotary
+// embedding and cache, gate). On a GPU a subgroup takes groups of 4 rows and its lanes stride over tiles of 16 columns,
+// one 16-byte load each.
 // variant: ternary_matmul -DINTEGER_DOT=1 -DWIDE_LOADS=0
 // variant: ternary_matmul_portable -DINTEGER_DOT=0 -DWIDE_LOADS=0
 // variant: ternary_matmul_cpu -DINTEGER_DOT=0 -DWIDE_LOADS=1
@@ -37,7 +37,7 @@ layout(constant_id = 14) const uint slot_words = 0;
 layout(constant_id = 15) const uint page_size = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
-const bool quantises = prologue == 1u || prologue == 4u;  // with the norm in front, or without
+const bool quantises = prologue == 1u || prologue == 4u;  // with a norm first, or without
 #define normalises (prologue != 4u)
 const uint norm_width = quantises ? columns : 0u;
 #define columns_max columns

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Products of ternary weights with the int8 activations of one token for llvmpipe, with the bits of ternary_matmul. A
-// workgroup of one subgroup has up to two groups of 4 rows from beginning to end without a loop (unrolled.glsl): a
-// vector of weights is the words of neighbouring tiles, one a row.
+// workgroup of one subgroup computes up to two groups of 4 rows without a loop (unrolled.glsl): a vector of weights is
+// the words of neighbouring tiles, one word per row.
 // variant: ternary_rows -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -57,8 +57,8 @@ void main() {
     both[g] = 0u;
   }
   LATER_UNROLLED for (uint v = 0u; v < vectors; ++v) {
-    // Word f of a tile has activations 4f .. 4f + 3: of bytes 0 and 2, and of 1 and 3, two signed numbers, the first in
-    // the upper half (ternary.glsl).
+    // Word f of a tile has activations 4f .. 4f + 3. Bytes 0 and 2, and bytes 1 and 3, become two signed numbers each,
+    // the first in the upper 16 bits (ternary.glsl).
     uint x = words_from(input_, v * vector_width) ^ 0x80808080u;
     x = x << 16 | x >> 16;
     uint even = (x & 0x00ff00ffu) - 0x00800080u, odd = ((x >> 8) & 0x00ff00ffu) - 0x00800080u;
@@ -81,7 +81,7 @@ void main() {
     if (vector_width >= 8u) sums[g] += int(lane_of(uint(sums[g]), vector_lane ^ 4u));
     if (vector_width >= 16u) sums[g] += int(lane_of(uint(sums[g]), vector_lane ^ 8u));
   }
-  // Row r of group g is in lane 4g + r; where there are four lanes, one group after the other.
+  // Row r of group g is in lane 4g + r; with four lanes the groups are finished one after the other.
   LATER_UNROLLED for (uint g = 0u; g < MOST; ++g) if (vector_width == 4u || g == 0u) {
     int own = vector_width == 4u ? sums[g] : (vector_lane & 4u) == 0u ? sums[0] : sums[1];
     ivec4 four;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Heads of q, k and v between their products and attention: biases, norms of q and k, rotary embedding of q and k; then
-// q goes to the output, k and v to the cache. One workgroup a head (x) and token (y). No rotation changes a head's root
-// mean square, so a norm behind the rotation is one in front of it whose weight comes later.
+// Processes heads of q, k and v between their products and attention: biases, norms of q and k, rotary embedding of q
+// and k; then q goes to the output, k and v to the cache. One workgroup per head (x) and token (y). A rotation does not
+// change a head's root mean square, so a norm behind it is a norm before it whose weight is applied later.
 // variant: turn -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -30,8 +30,8 @@ layout(constant_id = 12) const uint k_stride = 64;
 layout(constant_id = 13) const uint v_stride = 64;
 layout(constant_id = 14) const uint norms = 0;  // kernels::turn_norms
 layout(constant_id = 15) const uint biased = 0;
-layout(constant_id = 16) const float rope_factor = 1.0;  // of channels that turn
-layout(constant_id = 17) const uint v_norm = 0;          // heads of v are normalised, without a weight
+layout(constant_id = 16) const float rope_factor = 1.0;  // of rotated channels
+layout(constant_id = 17) const uint v_norm = 0;          // normalises heads of v, without a weight
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 
@@ -43,7 +43,7 @@ const uint head_quads = head_dim / 4u;
 const uint norms_none = 0u, norms_all_heads = 2u, norms_behind = 3u;
 
 bool is_query;
-uint bias_shift;  // from a quad of the input to its bias
+uint bias_shift;  // distance from a quad of the input to its bias
 vec4 biased_quad(Words from, uint quad) {
   precise vec4 x = float_quad(from, quad);
   if (biased != 0u) x = x + float_quad(bias, quad + bias_shift);
@@ -66,7 +66,7 @@ vec2 rope_of_pair(uint position, uvec2 turns) {
   if (rope_factor != 1.0 && (turns.x | turns.y) != 0u) turn = turn * rope_factor;
   return turn;
 }
-// Sine and cosine of no rotation where heads have been rotated before.
+// Sine and cosine of a pair; those of no rotation if heads are rotated before.
 #define rope_of(position, pair) (norms == norms_behind ? vec2(0.0, 1.0) : rope_of_pair(position, word_pair(rope, pair)))
 #define slot_of(position) (ring != 0u ? (position) % context : min(position, context))
 #define PAGED
@@ -82,12 +82,12 @@ void rotate_pairs(vec2 a, vec2 b, inout vec2 lower, inout vec2 upper) {
   lower = turned_lower;
   upper = turned_upper;
 }
-// Two channels of a norm's weight; the first one is even.
+// Two channels of a norm's weight; the first channel is even.
 vec2 two_weights(Words weight, uint channel) {
   vec4 quad = float_quad(weight, channel >> 2);
   return (channel & 2u) != 0u ? quad.zw : quad.xy;
 }
-// The pairs from channels `low` and `high` on, rotated, and times the norm's weight behind that.
+// Rotates the pairs from channels `low` and `high` on, then multiplies them by the norm's weight if it comes later.
 void turn_and_weigh(uint token, uint low, uint high, Words weight, inout vec2 lower, inout vec2 upper) {
   uint position = position_of(token);
   rotate_pairs(rope_of_pair(position, word_pair(rope, low)), rope_of_pair(position, word_pair(rope, low + 1u)), lower,
@@ -97,7 +97,7 @@ void turn_and_weigh(uint token, uint low, uint high, Words weight, inout vec2 lo
   upper = weighted_upper;
 }
 
-// The rotated channels of two neighbouring pairs back in shared_y, where their block waits for its last.
+// Writes the rotated channels of two neighbouring pairs back to shared_y, where their block waits for its last pair.
 void keep_pairs(uint token, uint low, uint high, vec2 lower, vec2 upper) {
   if (!is_value) {
     uint position = position_of(token);
@@ -109,9 +109,9 @@ void keep_pairs(uint token, uint low, uint high, vec2 lower, vec2 upper) {
   shared_y[high >> 2][(high & 3u) + 1u] = upper.y;
 }
 
-// Codes of a block of 32 channels in shared_y, as ggml's quantize_row_q8_0_ref and quantize_row_q4_0_ref have them: the
-// factor, and what channels are multiplied with. A channel that is no number, or infinite, makes the factor none: codes
-// cannot say that.
+// Factors of a block of 32 channels in shared_y, as in ggml's quantize_row_q8_0_ref and quantize_row_q4_0_ref: the
+// stored factor, and the factor that turns channels into codes. A NaN or infinite channel makes the stored factor NaN:
+// codes cannot express it.
 vec2 block_factors(uint block) {
   float largest = 0.0, signed_largest = 0.0;
   bool finite = true;
@@ -137,7 +137,7 @@ uint code_of(float x, float inverse) {
   precise float up = scaled + 8.5;
   return uint(clamp(int(up), 0, 15));
 }
-// The head in shared_y, at its position of a coded cache.
+// Writes the head in shared_y to its position of a coded cache.
 void store_codes(uint head, uint token) {
   uint position = position_of(token), slot = place_of(token, position), in_octet = slot & 7u;
   if (slot >= context) return;
@@ -161,7 +161,7 @@ void store_codes(uint head, uint token) {
   }
 }
 
-// The head in shared_y. `first`: its first quad in the input; `in_norm`: in the weight of a norm of all heads.
+// Reads a head into shared_y. `first`: its first quad in the input; `in_norm`: in the weight of a norm of all heads.
 void normalise(Words from, uint first, Words weight, uint in_norm) {
   bool all_heads = norms == norms_all_heads;
   float largest, r = inverse_rms(from, all_heads ? first - in_norm : first, weight, eps, largest);
@@ -185,7 +185,7 @@ void main() {
   uint head = gl_WorkGroupID.x, token = gl_WorkGroupID.y;
   bool wanted = token < state.at[state_count];
   if (subgroup_width < 32u && !wanted)
-    return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
+    return;  // GPUs: behind a return the driver diverges lanes, and everything waits for the count
   read_epilogue();
   is_query = head < heads;
   is_value = head >= heads + kv_heads;

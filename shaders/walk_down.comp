@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What an FFN's features add to the stream for one token: a workgroup has a stripe of the rows (x) and a share of the
-// features (y), of which it lists in shared memory those whose int8 value is not 0. It reads their down vectors four at
-// a time, whose codes of a row go together into one dot product. Workgroups of a stripe add up in memory; the last one
-// to come adds that to the stream. Integer sums, so neither the list's order nor who adds what matters.
+// Adds an FFN's features to the stream for one token: a workgroup has a stripe of the rows (x) and a share of the
+// features (y), and lists in shared memory the features whose int8 value is not 0. It reads their down vectors four at
+// a time, whose codes of a row are multiplied in one dot product. Workgroups of a stripe add their sums in memory; the
+// last one to finish adds the total to the stream. Sums are integers, so neither the list's order nor that of the
+// workgroups matters.
 // variant: walk_down -DINTEGER_DOT=1 -DWIDE_LOADS=0
 // variant: walk_down_portable -DINTEGER_DOT=0 -DWIDE_LOADS=0
 #version 460
@@ -37,7 +38,7 @@ layout(push_constant, scalar) uniform Push {
 #include "walk_norm.glsl"
 
 const uint row_words = rows / 16u, split_quads = (quads + splits - 1u) / splits;
-const uint across = words < workgroup_size ? words : workgroup_size;  // invocations that have a word of their own
+const uint across = words < workgroup_size ? words : workgroup_size;  // invocations with a word of their own
 const uint lists =
     workgroup_size / across < 4u ? workgroup_size / across : 4u;  // kernels::walk_down_lists: shares of the list
 shared uint list[4u * split_quads];                               // feature << 8 | its int8
@@ -46,8 +47,8 @@ shared int partial[16u * lists * (words + 1u)];
 shared int value_sum;
 shared bool comes_last;
 
-// Codes of four features, whose int8 values are the bytes of q, times these, added to 16 rows; what a row has then is
-// shifted by row_shift().
+// Multiplies codes of four features by their int8 values, the bytes of q, and adds the products to 16 rows; a row's sum
+// is then shifted by row_shift().
 #if INTEGER_DOT
 uint row_shift(uint row) { return row < 4u ? 0u : row < 8u ? 2u : 4u; }
 void accumulate(inout int own[16], uvec4 codes, uint q) {
@@ -65,7 +66,7 @@ void accumulate(inout int own[16], uvec4 codes, uint q) {
 }
 #else
 uint row_shift(uint row) { return 0u; }
-// Two codes in a multiplication, those of bytes b and b + 2: signed sums, the upper over the lower.
+// Two codes per multiplication, those of bytes b and b + 2: signed sums, the upper over the lower.
 void accumulate(inout int own[16], uvec4 codes, uint q) {
   LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) {
     uint both = 0u, row = 4u * (i & 3u) + i / 4u;
@@ -138,7 +139,7 @@ void main() {
           own[row] >> row_shift(row);
   }
   workgroup_barrier();
-  // Behind the sums of a stripe: that of the values, and a counter.
+  // Behind the sums of a stripe are the sum of the values and a counter.
   Sums sums = Sums(totals);
   uint base = quads + shares + stripe * (16u * words + 2u);
   for (uint i = me; i < 16u * words; i += workgroup_size) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // walk_down for CPU drivers: a workgroup has a stripe of the rows. It lists the features whose int8 value is not 0,
-// some at a time, and its lanes add up neighbouring rows of their down vectors, 64 bits each: loads are what takes the
+// some at a time, and its lanes add up neighbouring rows of their down vectors, 64 bits each: loads take most of the
 // time there (docs/performance.md).
 // variant: walk_down_cpu -DINTEGER_DOT=0 -DWIDE_LOADS=1
 #version 460
@@ -44,18 +44,18 @@ void take_pushed() {
 
 const uint row_words = rows / 16u, split_features = 4u * ((quads + splits - 1u) / splits);
 const uint lane_features = workgroup_size > 16u ? 2048u / workgroup_size : 128u,
-           list_size = lane_features * workgroup_size;  // listed at a time; 2 * 128 * 128 stays within 16 bits
+           list_size = lane_features * workgroup_size;  // listed at a time; 2 * 128 * 128 fits in 16 bits
 const uint pairs = (words + 1u) / 2u, all_pairs = (pairs + workgroup_size - 1u) / workgroup_size;
 const uint lane_pairs = all_pairs < 5u ? all_pairs : 5u;  // pairs of words that a lane adds up at once
-shared uint list[list_size + workgroup_size];  // a part for each lane, of feature << 8 | its int8, so that no lane
-                                               // waits for another's place
+shared uint list[list_size + workgroup_size];  // entries feature << 8 | int8, a part for each lane, so that no lane
+                                               // waits for another's index
 shared uint listed[workgroup_size];
 shared ivec4 row_sums[4u * words + 4u];
 shared int value_sum;
 shared bool comes_last;
 
-// A word of each cache line that a list's entries are read from: rows of other features no prefetcher finds. Nobody
-// needs the words; see ternary_product.glsl.
+// Reads a word of each cache line of a list's entries: prefetchers do not find rows of other features. The words are
+// not used; see ternary_product.glsl.
 uint words_ahead;
 void read_list_ahead(uint from, uint first_word) {
   uint first = from * (lane_features + 1u), count = listed[from];
@@ -88,7 +88,7 @@ void main() {
         place += uint(q[b] != 0);
       }
     }
-    // A loop of no turns without a trace: what stands behind an `if` runs in any case, masked.
+    // Without a trace the loop has no turns: the code behind an `if` always runs, masked.
     for (uint quad = begin / 4u + me; quad < (uvec2(values) != uvec2(0u) && stripe == 0u ? last_quad : 0u);
          quad += workgroup_size)
       keep_values(quad, integers(quad, grid), grid);
@@ -111,7 +111,7 @@ void main() {
             uvec2 codes = row_words % 2u == 0u ? word_pair(weight, (row + min(at[p], row_words - 2u)) / 2u)
                                                : uvec2(weight.at[row + min(at[p], row_words - 1u)],
                                                        weight.at[row + min(at[p] + 1u, row_words - 1u)]);
-            // Two codes in a multiplication, those of bytes b and b + 2: signed sums, the upper over the lower.
+            // Two codes per multiplication, those of bytes b and b + 2: signed sums, the upper over the lower.
             LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) {
               both[16u * p + i] += ((codes.x >> (2u * i)) & 0x00030003u) * value;
               both[16u * p + 8u + i] += ((codes.y >> (2u * i)) & 0x00030003u) * value;
@@ -135,7 +135,7 @@ void main() {
   atomicAdd(value_sum, total);
   workgroup_barrier();
   total = value_sum;
-  if (splits > 1u) {  // as walk_down has it
+  if (splits > 1u) {  // as in walk_down
     Sums sums = Sums(totals);
     uint base = quads + shares + stripe * (16u * words + 2u);
     for (uint i = me; i < 16u * words; i += workgroup_size) atomicAdd(sums.at[base + i], row_sums[i / 4u][i & 3u]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The gated half of an FFN for one token, feature by feature. A workgroup has neighbouring features: their gates first,
-// in tiles of four rows, then the up vectors of those alone whose gate is above 0, which it lists. Both are shared out
-// to its subgroups by pieces of columns; the next piece is on its way while one is multiplied. Behind the state's count
-// there is no return: there the driver would take lanes apart.
+// The gated part of an FFN for one token, feature by feature. A workgroup has neighbouring features: it computes their
+// gates, in tiles of four rows, lists the features whose gate is above 0, and computes only their up vectors. Its
+// subgroups share both by pieces of columns; the next piece is in flight while one is multiplied. There is no return
+// after the state's count is read: behind one the driver would diverge lanes.
 // variant: walk_gate_up -DINTEGER_DOT=1 -DWIDE_LOADS=0
 // variant: walk_gate_up_portable -DINTEGER_DOT=0 -DWIDE_LOADS=0
 #version 460
@@ -51,7 +51,7 @@ struct piece {
   uvec4 at[together];
 };
 
-// Piece `item` of the workgroup's gates, and of its listed ups: of four features, one a component.
+// Piece `item` of the workgroup's gates, or of its listed ups: of four features, one per component.
 piece load_gates(uint item) {
   piece out_;
   uint group = first / 4u + item / pieces, tile = item % pieces * piece_tiles + lane;
@@ -91,7 +91,7 @@ void main() {
   own = min(features, rows - first);
   for (uint i = me; i < features; i += workgroup_size) gate_sums[i] = up_sums[i] = 0;
   if (me == 0u) listed = 0u;
-  // walk_down adds up there.
+  // Clears the sums to which walk_down adds.
   for (uint i = gl_WorkGroupID.x * workgroup_size + me; i < sum_words; i += gl_NumWorkGroups.x * workgroup_size)
     if (wanted) totals.at[rows / 4u + gl_NumWorkGroups.x + i] = 0u;
   uint begin, end;

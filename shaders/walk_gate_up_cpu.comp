@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// walk_gate_up for CPU drivers: gates by the dense product's own form, into shared memory; then a lane has some listed
-// features' up vectors of its own, which it reads in 64-bit words. Loads are what takes the time there
-// (docs/performance.md), and they cost the same whatever their addresses.
+// walk_gate_up for CPU drivers: gates by the code of the dense product, into shared memory; then each lane has the up
+// vectors of some listed features and reads them in 64-bit words. Loads take most of the time there
+// (docs/performance.md), and they cost the same at any address.
 // variant: walk_gate_up_cpu -DINTEGER_DOT=0 -DWIDE_LOADS=1
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -50,7 +50,7 @@ void take_pushed() {
 #define factors scales
 
 shared float shared_gate[features], shared_h[features];
-shared uint list[features + 1u], listed;  // and a place for what is off
+shared uint list[features + 1u], listed;  // one more entry, for features that are off
 float gate_scale;
 
 // The product of the workgroup's gates.
@@ -71,7 +71,7 @@ void finish(uint token, uint group, vec4 y) {
 
 const uint together = 8u;  // up vectors of a lane at once
 
-// A word of each cache line of a step's up vectors: rows of other features no prefetcher finds.
+// Reads a word of each cache line of a step's up vectors: prefetchers do not find rows of other features.
 void read_ups_ahead(uint first, uint at, uint count) {
   if (!reads_ahead) return;
   for (uint b = 0u; b < together; ++b) {
@@ -150,7 +150,7 @@ void main() {
     Floats(totals).at[at] = total;
     most = max(most, greatest(product));
   }
-  // A loop of no turns without a trace: what stands behind an `if` runs in any case, masked.
+  // Without a trace the loop has no turns: the code behind an `if` always runs, masked.
   for (uint quad = me; quad < (uvec2(gates) != uvec2(0u) ? own / 4u : 0u); quad += workgroup_size)
     FloatQuads(gates).at[first / 4u + quad] = vec4(shared_gate[4u * quad], shared_gate[4u * quad + 1u],
                                                    shared_gate[4u * quad + 2u], shared_gate[4u * quad + 3u]);

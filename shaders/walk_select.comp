@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which features a sparse walk takes: the `count` gate scores of the largest size. One workgroup.
+// Selects the features of a sparse walk: those of the `count` gate scores of the largest size. One workgroup.
 // variant: walk_select -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -18,7 +18,7 @@ layout(push_constant, scalar) uniform Push { Words input_, choice, state; };
 
 #include "largest.glsl"
 
-uint kept[keeps ? stretch : 1u];  // whose loads are on their way at once
+uint kept[keeps ? stretch : 1u];  // their loads are in flight together
 uint bits_of(uint j, uint feature) { return keeps ? kept[keeps ? j : 0u] : input_.at[min(feature, columns - 1u)]; }
 uint size_of(uint j, uint feature) { return bits_of(j, feature) & 0x7fffffffu; }
 void take(uint j, uint feature, uint place) { WordPairs(choice).at[place] = uvec2(feature, bits_of(j, feature)); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What features write: their values times their down vectors, read by features. A workgroup does a stripe of the output
-// (x) and every splits-th of the slots that share the features (y); a lane has 16 bytes of a vector, and the vectors of
-// some features more are on their way while it multiplies those of others.
+// Adds up features: their values times their down vectors, stored by feature. A workgroup has a stripe of the output
+// (x) and every splits-th of the slots that share the features (y); a lane has 16 bytes of a vector, and vectors of
+// further features are in flight while it multiplies.
 // variant: walk_sum -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -29,7 +29,7 @@ const uint slots = 128u, own_slots = slots / splits;              // kernels::wa
 const uint unit_quads = weight_element == element_f32 ? 1u : 2u;  // of a lane's 16 bytes
 const uint units = stripe / 4u / unit_quads, row_units = rows / 4u / unit_quads;
 const uint turns = (count + slots - 1u) / slots;                         // features of a slot
-const uint together = 8u, batches = (turns + together - 1u) / together;  // loads on their way at once
+const uint together = 8u, batches = (turns + together - 1u) / together;  // loads in flight together
 const uint staged_values = turns * own_slots;
 const bool stages = staged_values <= 4096u;
 shared vec4 sums[own_slots * stripe / 4u];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What an FFN's features added for one token: of each layer the `count` features with the largest contributions, and
-// the size of all. A workgroup has a layer.
+// Contributions of an FFN's features for one token: of each layer the `count` features with the largest contributions,
+// and the size of all. A workgroup has a layer.
 // variant: walk_trace -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -34,7 +34,7 @@ uint entry;  // word of the layer's part of the token
 uint feature_of(uint index) {
   return listed != 0u ? min(choice.at[layer * choice_stride + 2u * index], features - 1u) : index;
 }
-// With the sign of the value.
+// A feature's contribution, with the sign of its value.
 float contribution(uint index) {
   uint inside = min(index, columns - 1u);
   precise float size =
@@ -67,7 +67,7 @@ void main() {
   }
   squares[me] = square;
   barrier();
-  // By halves, in any workgroup's size.
+  // A tree sum that works with any workgroup size.
   for (uint left = workgroup_size; left > 1u; left = (left + 1u) / 2u) {
     uint half_ = (left + 1u) / 2u;
     if (me < left / 2u) squares[me] += squares[me + half_];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Values of the features that a sparse walk takes: their up vectors times the normalised activations, gated by their
-// scores. A subgroup takes one, all of whose loads are on their way at once.
+// Values of the features of a sparse walk: their up vectors times the normalised activations, gated by their scores. A
+// subgroup has one feature, all of whose loads are in flight together.
 // variant: walk_up -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -28,7 +28,7 @@ layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, 
 
 #include "dense.glsl"
 
-// The activation, which C++ writes in the place of mod() (kernels/splice.hpp).
+// The activation. C++ puts it in place of the instruction that mod() becomes (kernels/splice.hpp).
 float gated(float g, float up) { return mod(g, up); }
 
 void main() {

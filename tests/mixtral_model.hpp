@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A Mixtral of a few thousand weights: a seeded generator, its forward pass in double precision, which shares no code
-// with the library's kernels or their reference, and its files, GGUF and a Hugging Face folder.
+// A small Mixtral: a seeded generator of its weights, its forward pass in double precision, which shares no code with
+// the library's kernels or their reference, and its files, GGUF and a Hugging Face folder.
 #pragma once
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 #include <string_view>
 
 namespace places {
-extern const char* const shared;  ///< the shared test material, as CMake was told (INTAGLIO_SHARED)
+extern const char* const shared;  ///< the shared test material, as given to CMake (INTAGLIO_SHARED)
 extern const char* const source;  ///< the root of the source tree
 extern const char* const tool;    ///< the program intaglio; empty where neither one is built nor one was named
 }  // namespace places

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Time that a limit can be held against while the machine does other work as well.
+// A time that tests can compare with a limit while the machine does other work as well.
 #pragma once
 
 #include <chrono>

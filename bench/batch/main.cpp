@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Throughput of sessions that decode together against one alone, with synthetic weights: tokens a second of 1, 8, 16
-// and 32 rows, of wider plans 64 and 128, and the time of every dispatch of a pass. usage: batch [name... [--f16]
-// [--slots N] [--rows N]
-// [--position N] [--passes N] [--dispatches] [--prove] [--chain] [--temperature T] [--module KERNEL=FILE.spv] [--first
-// N]];
-// --f16: coded products as prompts have them; --chain: never all layers in one dispatch; --rows:
-// slots in use; --temperature: all draw, of top-k 40 and top-p 0.95 (0 unless said); --module: a FILE's words in the
-// place of a kernel's; --first: the time to the first token of a prompt of N tokens too; names are those that it
-// prints, all unless said
+// Throughput of sessions that decode together against a single session, with synthetic weights: tokens a second of 1,
+// 8, 16 and 32 rows, of wider plans also 64 and 128, and the time of every dispatch of a pass. usage: batch [name...
+// [--f16] [--slots N] [--rows N] [--position N] [--passes N] [--dispatches] [--prove] [--chain] [--temperature T]
+// [--module KERNEL=FILE.spv] [--first N]]; --f16: coded products as prompts have them; --chain: never the resident
+// dispatch; --rows: slots in use; --temperature: all sessions sample with top-k 40 and top-p 0.95 (0 unless given);
+// --module: a FILE replaces a kernel's module; --first: also the time to the first token of a prompt of N tokens; names
+// are those that it prints, all unless given
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -54,8 +52,8 @@ runtime::program_module module_of(kernels::variant which) {
   return out;
 }
 
-/// Of seven, behind half a second of the same: a GPU that stood still while pipelines were compiled has to raise its
-/// clocks first.
+/// Median of seven runs, after half a second of the same work: a GPU that was idle while pipelines were compiled has to
+/// raise its clocks first.
 template <class Body>
 double median_ms(Body&& body) {
   for (const auto start = std::chrono::steady_clock::now();
@@ -83,7 +81,7 @@ void print_dispatches(runtime::batch_executor& run, std::uint32_t rows) {
   }
 }
 
-/// A slot in the middle of a story of its own, and what is done with its words.
+/// Fills a slot as if it were in the middle of its own story, and uses its words.
 template <class Take>
 void with_story(const plan::table& table, std::uint32_t slot, const options& how, const Take& take) {
   const std::vector<std::int32_t> tokens(how.position + 1, static_cast<std::int32_t>(slot + 1));
@@ -104,7 +102,7 @@ void measure_alone(runtime::batch_executor& run, double one, const options& how)
   });
   std::printf("  plan of %2u slots, one by itself: %6.1f us a pass, %9.1f tok/s, %5.2f of one alone%s\n",
               run.table().shape.slot_count, ms / how.passes * 1e3, how.passes / ms * 1e3, how.passes / ms * 1e3 / one,
-              run.alone_is_resident() ? ", all layers in one dispatch" : "");
+              run.alone_is_resident() ? ", resident" : "");
 }
 
 /// A plan's passes over 1, 8, 16, 32, 64 and 128 of its slots. @param one tokens a second of a session alone  @return
@@ -127,7 +125,7 @@ runtime::weight_memory measure_passes(const gpu::device& device, const plan::tab
     });
     std::printf("  plan of %2u slots, %2u in use: %8.1f us a pass, %9.1f tok/s, %5.2f of one alone%s\n", slot_count,
                 rows, ms / how.passes * 1e3, rows * how.passes / ms * 1e3, rows * how.passes / ms * 1e3 / one,
-                run.runs_resident() ? ", all layers in one dispatch" : "");
+                run.runs_resident() ? ", resident" : "");
     std::fflush(stdout);
   }
   fill(run, how);

@@ -2,8 +2,8 @@
 // Decode and a chunk of a prompt behind a long context, by each form of the KV cache: one plan after the other in one
 // run, with synthetic weights. usage: caches [MODEL [CODEC [CONTEXT [PASSES [TYPE...]]]]], e.g. mistral_7b q8_0 16000
 // 32 f16 q8_0; CONTEXT positions are cached before. q8_0:8 gives attention workgroups of 8 subgroups. Forms of decode:
-// the chain of dispatches, all layers in one dispatch, the chain whose attention has heads together, and what sessions
-// take of these by position; all draw the same tokens.
+// the chain of dispatches, the resident dispatch, the chain whose attention processes heads together, and the form that
+// sessions choose by position; all draw the same tokens.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -48,7 +48,7 @@ void print_dispatches(runtime::executor& run, std::uint32_t position) {
 
 enum class form : std::uint8_t { resident, chain, together, session };
 
-/// @return what was drawn
+/// @return the tokens that were drawn
 std::vector<std::uint32_t> measure(const gpu::device& device, const plan::table& table, form how, std::uint32_t context,
                                    std::uint32_t passes) {
   const gpu::device_type type = device.description().type;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Whole decode tokens of published models and of examples/custom_model's block at 4B's size with synthetic weights:
-// tokens a second, and the time of every dispatch of one pass.
-// usage: families ["NAME CODEC"... [--context N] [--passes N] [--dispatches] [--chain]]; --chain: never all layers in
-// one dispatch; names are those of published models or custom_4b, some unless said
+// tokens a second, and the time of every dispatch of one pass. usage: families ["NAME CODEC"... [--context N] [--passes
+// N] [--dispatches] [--chain]]; --chain: never the resident dispatch; names are those of published models or custom_4b,
+// a selection unless given
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Nearest gates for many vectors at once on the device: time a batch, the read of the gates, which is its least, and
-// plain search on one core of the host. The default is a layer of Gemma-3 4B's shape in bf16. Lists are held against
-// those of the host where sums are exact.
+// Nearest gates for many vectors at once on the device: time of a batch, the time to read the gates, which is its lower
+// bound, and plain search on one core of the host. The default is a layer of Gemma-3 4B's shape in bf16. The lists are
+// compared with those of the host where sums are exact.
 #include <intaglio/runtime/gate_search.hpp>
 #include <intaglio/runtime/kernel_proof.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What prompt lookup is worth on text that repeats itself and on text that does not, with and without it by turns, in
-// one process: of a file, or of models of the true shapes with random weights, whose greedy text goes in circles sooner
-// or later and whose drawn text does not. usage: lookup [--tokens N] [--drafts N] [--turns N] NAME --file GGUF |
+// The gain of prompt lookup on text that repeats itself and on text that does not, with and without it in turns, in one
+// process: for a file, or for models of the true shapes with random weights, whose greedy text becomes periodic sooner
+// or later and whose sampled text does not. usage: lookup [--tokens N] [--drafts N] [--turns N] NAME --file GGUF |
 // NAME... names with a file: fable, bitnet_2b_4t, mistral_7b_q8_0; without: bitnet_2b_4t, mistral_7b_q8_0,
 // mistral_7b_q4_0, gemma3_4b_q8_0
 #include <algorithm>

@@ -21,7 +21,7 @@ using namespace intaglio;
 
 namespace {
 
-std::string replaced;  // the kernel in whose place another module stands, or nothing
+std::string replaced;  // the kernel whose module is replaced, or empty
 std::vector<std::uint32_t> other_module;
 
 runtime::program_module module_of(kernels::variant which) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// matmul_batch: its form by cooperative matrices held against that by dot products, bit by bit, over codecs and odd
-// shapes; and the time of both at the shapes of Mistral 7B and Gemma-3 4B, as chains of products that wait for each
-// other and read weights that no cache holds. usage: few [codec... [--check] [--tokens N]... [--tile ROWSxSUBGROUPS]...
+// matmul_batch: compares its form by cooperative matrices with the form by dot products, bit by bit, over codecs and
+// odd shapes; and the time of both at the shapes of Mistral 7B and Gemma-3 4B, as chains of products that wait for each
+// other and read weights that no cache holds. usage: small_batch [codec... [--check] [--tokens N]... [--tile
+// ROWSxSUBGROUPS]...
 // [--spirv FILE]... [--only-files] [--statistics] [--only PRODUCT]]; a FILE stands beside the module with matrices
 #include <algorithm>
 #include <atomic>
@@ -291,12 +292,12 @@ int main(int count, char** arguments) try {
       std::sscanf(arguments[++i], "%ux%u", &rows, &subgroups);
       tiles.emplace_back(rows, subgroups);
     } else if (word == "--spirv") how.modules.push_back(bench::module_in(arguments[++i]));
-    else if (!bench::add_codec(word, how.codecs)) throw argument_error("few", "a codec or an option", word);
+    else if (!bench::add_codec(word, how.codecs)) throw argument_error("small_batch", "a codec or an option", word);
   }
   if (how.codecs.empty()) how.codecs = {codec::q8_0, codec::q4_0, codec::q4_1, codec::q4_k, codec::q6_k};
   if (how.tokens.empty()) how.tokens = {8, 16, 32};
   if (tiles.empty()) tiles = {{32, 8}, {16, 8}, {16, 16}, {16, 4}};
-  // Of a subgroup up to 64 sums a lane.
+  // With a subgroup up to 64 sums a lane.
   for (std::size_t module = how.only_files ? 1 : 0; module <= how.modules.size(); ++module)
     for (const auto& [rows, subgroups] : tiles)
       for (const std::uint32_t tokens : how.tokens)

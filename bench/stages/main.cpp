@@ -110,7 +110,7 @@ void measure_decode(runtime::executor& run, const options& how) {
     }
   });
   std::printf("  decode: %.1f tok/s, %.3f ms a token%s", how.tokens / seconds, seconds / how.tokens * 1e3,
-              run.plan_of(runtime::pass_kind::decode).resident.empty() ? "" : ", all layers in one dispatch");
+              run.plan_of(runtime::pass_kind::decode).resident.empty() ? "" : ", resident");
 }
 
 void measure_alone(const model& of, std::span<const gpu::device> on, const options& how) {
@@ -181,7 +181,7 @@ void measure_together(const model& of, std::span<const gpu::device> on, const op
   });
   std::printf("  %u sessions, %u groups of %u: %.0f tok/s, %.3f ms a pass%s\n", how.sessions, groups, group,
               how.sessions * how.tokens / seconds, seconds / how.tokens * 1e3,
-              run->runs_resident() ? ", all layers in one dispatch" : "");
+              run->runs_resident() ? ", resident" : "");
   std::fflush(stdout);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Decode of a BitNet whose FFNs are walked (docs/walk.md) against the dense one: tokens a second and the time of the
 // two kernels, with synthetic weights of which a share of the features is off; and, of a model file of fable, which
-// vectors a walk reads, by layer, told by the CPU reference. Of Gemma 3 4B's shape in bf16 with made-up weights: dense,
+// vectors a walk reads, by layer, by the CPU reference. For Gemma 3 4B's shape in bf16 with made-up weights: dense,
 // the full walk and the sparse walks of 1,024, 512 and 256 features. With --trace: decode that tells of the 32 features
 // of each layer that added most against the same without, in turns. With --wide: the first comparison at a width of
 // 7168 and 28672, where FFNs are most of what decode reads; with --2b at BitNet 2B's on a CPU driver too. usage: walk
@@ -131,8 +131,8 @@ void measure_gemma(const gpu::device& device, const char* name, std::uint32_t co
   std::printf("\n");
 }
 
-/// Dense, as all layers in one dispatch and as a chain, against the exact walk, in turns, with what a token and an
-/// FFN's products read.
+/// Compares dense decode, by the resident dispatch and by the chain, with the exact walk, in turns; prints the bytes
+/// that a token and an FFN's products read.
 void compare(const gpu::device& device, const plan::table& dense, const plan::table& walk, const char* name,
              std::uint32_t context, std::uint32_t passes, const std::vector<double>& shares) {
   const double limit = tool::stream_read_rate(device);
@@ -153,7 +153,7 @@ void compare(const gpu::device& device, const plan::table& dense, const plan::ta
         std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
     };
     if (!dense.resident_decode.resident.empty() && plan::runs(dense.resident_decode.resident.front(), best))
-      add("dense, in one dispatch", dense, best);
+      add("dense, resident", dense, best);
     add("dense, chain", dense, chain);
     add("exact walk, chain", walk, chain);
     for (int round = 0; round < 7; ++round)

@@ -79,7 +79,7 @@ int main() try {
   std::fputs(plan::explain(table, table.model).c_str(), stdout);
 
   gpu::pipeline_cache cache(device, gpu::default_cache_folder(),
-                            table.hash);  // each kernel is held against the reference before its first use
+                            table.hash);  // each kernel is compared with the reference before its first use
   const auto run = runtime::proven_executor(device, table, runtime::synthetic_weights(device, table), cache, true);
   const std::uint32_t first = 1, count = 16;
   run->begin(runtime::pass_kind::decode, 0, {&first, 1}, {}, count);

@@ -31,7 +31,7 @@ int main(int count, char** arguments) try {
   for (bool more = true; more && frames < most_frames; ++frames) {
     const auto next_frame = clock::now() + frame_time;
     host.draw(frames);
-    more = story.advance(budget_ms);  // takes what is ready, submits no more than fits into the budget, never waits
+    more = story.advance(budget_ms);  // takes finished tokens, submits no more than fits the budget, never waits
     std::cout << story.piece() << std::flush;
     host.wait_for_picture();
     std::this_thread::sleep_until(next_frame);

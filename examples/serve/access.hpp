@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who may ask: keys, the Host field (against names that are rebound to this address), origins of pages.
+// Checks who may send requests: keys, the Host field (against names that are rebound to this address), origins of
+// pages.
 #pragma once
 
 #include <string>
@@ -16,7 +17,7 @@ struct access_rules {
   std::vector<std::string> origins;  ///< of pages elsewhere that may ask; "*": any
 };
 
-/// In a time that depends on the length of what came alone.
+/// Compares in a time that depends only on the length of the received text.
 bool same_text(std::string_view expected, std::string_view found);
 
 /// @throws api_error 403: a foreign Host or Origin; 401: no key or another one

@@ -174,7 +174,7 @@ http_reply api::run(const route& to, const asked& of) {
   }
 }
 
-/// In the body of a POST, or behind ?model= of others and of lists.
+/// The model's name in the body of a POST, or in ?model= of other requests and of lists.
 std::optional<std::string> api::model_named(const asked& of) const {
   if (of.request.method == "POST" && !(of.body.is_array() && of.request.path == "/lora-adapters")) {
     const fields from(of.body, {});

@@ -206,7 +206,7 @@ class batch_engine : public token_engine {
     for (const seat& each : away_) each.who->cancel(), drawing.push_back(each.drawing);
     for (const seat& each : seats_)
       if (each.drawing) each.who->cancel(), drawing.push_back(each.drawing);
-    draws_.wait(drawing, std::chrono::hours(1));  // who is cancelled ends at the next byte
+    draws_.wait(drawing, std::chrono::hours(1));  // a cancelled draw ends at the next byte
     seats_.insert(seats_.end(), away_.begin(), away_.end());
     seats_.insert(seats_.end(), returning_.begin(), returning_.end());
     for (const seat& each : seats_) fail(each, why);
@@ -216,7 +216,7 @@ class batch_engine : public token_engine {
   bool some_have_drawn() const {
     return std::any_of(away_.begin(), away_.end(), [&](const seat& each) { return draws_.done(*each.drawing); });
   }
-  /// Who drew away from the batch comes back with its token, or has ended with it.
+  /// Returns sessions that drew outside of the batch with their tokens, or ends them.
   void look_after_those_away() {
     std::erase_if(returning_, [](const seat& each) { return each.who->cancelled(); });
     std::erase_if(away_, [&](seat& each) {
@@ -227,7 +227,7 @@ class batch_engine : public token_engine {
     });
   }
 
-  /// In their order, as far as there are slots and pages; first who was there before.
+  /// Starts waiting work in order while there are slots and pages; work that had a slot before comes first.
   void seat_those_who_wait() {
     while (!returning_.empty()) {
       const auto& who = *returning_.front().who;
@@ -270,7 +270,7 @@ class batch_engine : public token_engine {
     }
   }
 
-  /// Tokens that a step takes: what is drawn on the host, or waits, is looked at after each.
+  /// Number of tokens of a step: after each token the engine looks after sessions that draw on the host or wait.
   std::uint32_t tokens_of_step() {
     for (const seat& each : seats_)
       if (each.keeps_logits()) return 1;
@@ -341,15 +341,15 @@ class batch_engine : public token_engine {
       of.drafts = (options_.prompt_lookup != 0 || draft_) && batch_->most_drafts() != 0;
     }
   }
-  /// By the model of --draft.
+  /// Most drafts by the model of --draft.
   std::uint32_t most_drafted() const { return draft_ ? std::min(options_.draft_max, batch_->most_drafts()) : 0; }
 
   void draw_in_form(seat& of, const batch_token& token) {
     of.of_device = token.id;
     of.drawing = draws_.start(of.who, batch_->logits(token.of), of.history, token.id);
   }
-  /// Who draws in a form has a moment for it; longer ones go on away from the batch, which does not wait for them. What
-  /// drafts bring behind it is drawn as long as that moment lasts.
+  /// Draws for sessions whose text follows a form. Each gets a short time; longer draws continue outside of the batch,
+  /// which does not wait for them. Tokens behind right drafts are drawn as long as that time lasts.
   void take_forms() {
     const auto end = steady::now() + form_moment;
     for (std::vector<std::shared_ptr<form_draws::draw>> drawing;; drawing.clear()) {
@@ -536,7 +536,7 @@ class batch_engine : public token_engine {
       gauges_.free_pages = batch_->free_pages(), generate_some(*batch_, draft_ ? most_drafted() : 0),
       gauges_.set_kernels(kernel_times_of(*batch_));
     else encoder_->embed(std::array<std::int32_t, 2>{1, 2});
-    set_status(engine_state::ready);  // before it is told: who reads the log asks at once
+    set_status(engine_state::ready);  // before it is logged: a reader of the log sends requests at once
     log("ready", facts_.id + " on " + device_name_ + ": " + computed);
   }
 
@@ -597,7 +597,7 @@ class batch_engine : public token_engine {
   steady::time_point next_memory_{};
   std::atomic<double> seconds_each_{0.5};  ///< of a generation, lately
 
-  mutable std::mutex told_mutex_;  ///< of what is told at any time, and never held for long
+  mutable std::mutex told_mutex_;  ///< for facts that are read at any time; never held for long
   engine_status status_;
   std::string plan_page_, device_name_;
 

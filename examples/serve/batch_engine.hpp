@@ -44,7 +44,7 @@ struct engine_options {
   std::function<void()> load_failed;  ///< the first load, or a rank; other failures are tried again
 };
 
-/// Of the model that the options name. @throws file_error
+/// Reads the head of the model that the options name. @throws file_error
 model_head read_model_head(const engine_options& options);
 std::unique_ptr<token_engine> make_batch_engine(const engine_options& options, metrics& counts);
 

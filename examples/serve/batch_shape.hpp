@@ -12,8 +12,8 @@
 
 namespace intaglio::serve {
 
-/// Sessions at once; where their passes can run all layers in one dispatch (plan/resident_rows.hpp) as many as that
-/// takes, 32 or, of shapes that layers_batch does not take, eight.
+/// Number of sessions at once. Where their passes can run the resident dispatch (plan/resident_rows.hpp), it is the
+/// number that the dispatch takes: 32, or eight for shapes that layers_batch does not take.
 inline constexpr std::uint32_t batch_slots = 16, small_batch_slots = kernels::layers_rows::most_tokens,
                                large_batch_slots = kernels::layers_batch::most_tokens;
 
@@ -30,7 +30,7 @@ constexpr std::uint64_t state_bytes_of(const decoder_config& config) {
 
 /// @param context positions of one session
 /// @return pages for all slots where these and the states of recurrent layers take no more than 4 GiB (2 on CPU
-/// drivers, which share the machine's memory), else as many as that holds; always enough for one session
+///   drivers, which share the machine's memory), else the pages that fit; always enough for one session
 constexpr plan::batch_shape batch_shape_with(std::uint32_t slot_count, const decoder_config& config,
                                              const plan::profile& target, std::uint32_t context) {
   const std::uint64_t position_bytes =
@@ -50,8 +50,8 @@ constexpr plan::batch_shape batch_shape_of(const decoder_config& config, const p
   return batch_shape_with(slot_count != 0 ? slot_count : batch_slots, config, target, context);
 }
 
-/// The same with products as prompts have them, on GPUs f16 (plan::batch_shape::coded_products).
-/// @param slot_count sessions at once; 0: as many as one dispatch of all layers takes
+/// The shape of a batch whose products have the arithmetic of prompts, on GPUs f16 (plan::batch_shape::coded_products).
+/// @param slot_count sessions at once; 0: the number that the resident dispatch takes
 constexpr plan::batch_shape fast_batch_shape_of(const decoder_config& config, const plan::profile& target,
                                                 std::uint32_t context, std::uint32_t slot_count = 0) {
   const auto resident = [&](std::uint32_t rows) {

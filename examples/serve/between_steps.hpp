@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the engine does between two steps of its batch, in the order in which it is asked: vectors of texts, and what is
-// to be known or done of slots. Asked for on any thread, done on the engine's,
-// whose unit alone includes it.
+// Work of the engine between two steps of its batch, in the order of the requests: vectors of texts, and questions and
+// orders about slots. Any thread may request it; the engine's thread does it. Only the engine's source file includes
+// this.
 #pragma once
 
 #include <intaglio/core/error.hpp>
@@ -38,7 +38,7 @@ class between_steps {
   /// One text, if one waits. @param vector_of gives that of one of an embedding's texts
   /// @return seconds that the device was busy  @throws what the device throws
   double embed_one(const std::function<std::vector<float>(const embedding&, std::size_t)>& vector_of);
-  /// All orders of slots. @param running fills in who has a slot  @throws what the device throws
+  /// All orders of slots. @param running fills in the user of a slot  @throws what the device throws
   void do_orders(basic_batch& batch, const std::function<void(std::vector<slot_state>&)>& running);
 
  private:
@@ -61,7 +61,7 @@ inline double seconds_since(steady::time_point start) {
   return std::chrono::duration<double>(steady::now() - start).count();
 }
 
-/// An error's text without the folder, which is nobody's business.
+/// An error's text without the folder, which clients should not see.
 inline std::string without_folder(std::string text, const std::filesystem::path& file) {
   const std::string folder = file.parent_path().string() + '/';
   for (std::size_t at = text.find(folder); at != std::string::npos; at = text.find(folder))

@@ -11,7 +11,7 @@
 namespace intaglio::serve {
 namespace {
 
-/// Bytes of a token as text: what is no whole character is U+FFFD, beside it stand the bytes.
+/// Bytes of a token as text: incomplete characters become U+FFFD; the bytes are given beside the text.
 std::string as_text(const std::string& bytes) {
   std::string out;
   io::append_replacing_invalid(out, bytes);

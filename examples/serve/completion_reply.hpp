@@ -20,7 +20,7 @@ struct completion_identity {
   std::int64_t created = 0;
   bool chat = false, stream = false, include_usage = false, usage_so_far = false, logprobs = false;
   std::uint32_t prompts = 1;        ///< choices come prompt by prompt
-  std::vector<std::string> echo{};  ///< prompts that are told in front of the texts; else none
+  std::vector<std::string> echo{};  ///< prompts to repeat in front of the texts; else empty
 };
 
 /// A call of a function, whole or as far as it has come.
@@ -51,13 +51,13 @@ class generations_reply : public pending_reply {
   struct token_counts {
     std::uint64_t prompt = 0, completion = 0, cached = 0, thought = 0, left_out = 0, drafted = 0, accepted = 0,
                   shifts = 0, discarded = 0;
-    /// Of the prompt: tokens from the cache, and messages that were left out, if any were.
+    /// Details of the prompt: tokens from the cache, and messages that were left out, if any.
     json prompt_details() const {
       json out{{"cached_tokens", cached}};
       if (left_out != 0) out["truncated_messages"] = left_out;
       return out;
     }
-    /// Of the answer: thoughts, drafts and shifts of the context, if there were any.
+    /// Details of the answer: thoughts, drafts and shifts of the context, if any.
     json completion_details() const {
       json out = json::object();
       if (thought != 0) out["reasoning_tokens"] = thought;
@@ -74,7 +74,7 @@ class generations_reply : public pending_reply {
     }
   };
 
-  /// Of a stream: what comes first, news of a choice (its calls have their ids by then), what comes last.
+  /// Events of a stream: the first ones, news of a choice (its calls have their ids by then), the last ones.
   virtual std::string first_events() { return {}; }
   virtual std::string events(const choice& of, std::size_t index, const news& what) = 0;
   virtual std::string last_events() = 0;
@@ -116,7 +116,7 @@ class completion_reply : public generations_reply {
   json head() const;
   static json usage_of(const token_counts& all);
   std::string event(json choice) const;
-  /// The prompt of a choice, where it is told.
+  /// The prompt of a choice, if the reply echoes it.
   std::string echo_of(std::size_t index) const {
     return identity_.echo.empty() ? std::string() : identity_.echo[index / (choices().size() / identity_.prompts)];
   }
@@ -127,7 +127,7 @@ class completion_reply : public generations_reply {
 
 /// A name that nothing else has. @param letters behind the prefix
 std::string random_name(const char* prefix, int letters = 24);
-/// An event of a stream. @param name of the event; empty: none is told
+/// An event of a stream. @param name of the event; empty: the event has no name
 std::string event_text(const json& value, std::string_view name = {});
 json error_body(const api_error& error);
 

@@ -91,7 +91,7 @@ http_reply api::completions(const asked& of) {
 language::prompt api::chat_prompt(const asked& of, completion_request& wanted, std::uint32_t& left_out) const {
   const language& words = of.words();
   if (wanted.truncate) {
-    // Room for what is asked for, at most half of the context; a quarter where nothing is said.
+    // Leave room for the requested tokens, at most half of the context; a quarter if the request gives no number.
     const std::uint32_t context = of.facts().context,
                         room = std::min(wanted.max_tokens.value_or(context / 4), context / 2),
                         most = std::min(most_of_prompt(of.facts()), context - room);

@@ -55,7 +55,7 @@ void connection::due_in(clock::duration time) {
   watchdog_.cancel();
 }
 
-/// Closes the socket when what is being waited for is overdue; the coroutine then ends by itself.
+/// Closes the socket when an awaited operation is overdue; the coroutine then ends by itself.
 task<void> connection::watch() {
   while (!over_) {
     error_code woken;
@@ -86,7 +86,7 @@ task<void> connection::serve() {
     std::array<char, 4096> rest;
     for (int i = 0; i < 64 && co_await stream_.read_some(net::buffer(rest)) != 0; ++i) {}
   } catch (const connection_over&) {
-  } catch (const std::exception&) {  // nothing that one connection meets ends the server
+  } catch (const std::exception&) {  // an error of one connection does not end the server
   }
   over_ = true;
   watchdog_.cancel();
@@ -220,7 +220,7 @@ task<std::optional<bool>> connection::answer(exchange& of) {
   of.reply = co_await net::co_spawn(
       of.light ? server_.light_worker : server_.workers,
       [&]() -> task<http_reply> { co_return server_.application.answer(of.request, wake); }, net::use_awaitable);
-  while (of.reply.pending) {  // what is waited for may be followed by more to wait for
+  while (of.reply.pending) {  // the awaited result may be followed by another wait
     const std::shared_ptr<pending_reply> pending = of.reply.pending;
     if (pending->streams()) {
       const bool whole = co_await send_events(of.request, *pending);
@@ -338,7 +338,8 @@ task<bool> connection::send_events(const http_request& request, pending_reply& p
   co_return !gone;
 }
 
-/// Until there may be news, 50 ms at most. Who has closed its side may still listen: a probe that nobody takes tells.
+/// Waits until there may be news, 50 ms at most. A client that has closed its sending side may still listen: a probe
+/// that cannot be sent shows that it is gone.
 /// @return false: the client is gone
 task<bool> connection::wait_for_news(std::string_view probe) {
   if (!std::exchange(news_came_, false)) {  // else it came while the last piece was on its way

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A conversation as clients send it: turns with thoughts and calls of functions, the functions themselves, and what the
-// chat template is told beside them.
+// A conversation as clients send it: turns with thoughts and calls of functions, the functions themselves, and other
+// values for the chat template.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The model of --draft: held against the served one before either has weights, then loaded beside it. Included by the
-// engine's unit alone.
+// The model of --draft: compared with the served one before the weights of either are loaded, then loaded beside it.
+// Only the engine's source file includes this.
 #pragma once
 
 #include <intaglio/core/error.hpp>
@@ -48,7 +48,7 @@ class draft_source {
     if (large == nullptr || large->most_drafts() == 0)
       throw argument_error("--draft",
                            "a model whose passes take drafts: a decoder on one device, with exact products, without "
-                           "recurrent layers, not all layers in one dispatch",
+                           "recurrent layers or the resident dispatch",
                            model_ + ", whose passes take none");
     const std::array<const plan::table*, 2> tables{&plans_->cpu, &plans_->portable};
     auto out = std::make_shared<draft_model>(basic_batch(large->device(), tables, file_, loading), *large,

@@ -20,7 +20,7 @@ json as_numbers(const std::vector<float>& of) {
   return out;
 }
 
-/// Of the bytes of little-endian f32, as OpenAI has it.
+/// Base64 of the bytes of little-endian f32, as in OpenAI's API.
 std::string as_base64(const std::vector<float>& of) {
   constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string bytes, out;

@@ -32,8 +32,8 @@
 
 namespace intaglio::serve {
 
-/// Slots of a plan: of one that is cut there are as many groups of them as devices or ranks, and as many as plans
-/// have, at least.
+/// Slots of each group of a plan. A cut plan has at least as many groups as devices or ranks, and each group has the
+/// plan's slots.
 inline std::uint32_t slots_of_group(const engine_options& wanted) {
   const auto cut_over =
       wanted.ranks != nullptr ? static_cast<std::size_t>(wanted.ranks->size()) : wanted.devices.size();
@@ -123,7 +123,7 @@ inline void expect_other_name(const std::string& name, const io::adapter_set& ad
     throw argument_error("--lora-by-request", "names other than the model's", "'" + printable(name, 60) + "'");
 }
 
-/// What clients are told of the model. @throws argument_error: an adapter of the same name
+/// The facts about the model that clients can read. @throws argument_error: an adapter of the same name
 inline model_facts facts_of(const engine_options& wanted, const tool::engraved_model& plans,
                             const io::adapter_set& adapters) {
   model_facts out;
@@ -149,8 +149,8 @@ inline const io::vocabulary& vocabulary_of(const io::checkpoint& file) {
   return *file.vocabulary();
 }
 
-/// Ready is who has generated, two together and one alone: what is compiled on first use is compiled then, and what
-/// takes memory has it.
+/// Generates some tokens before the server is ready, by two sessions together and by one: so everything that is
+/// compiled on first use is compiled, and all memory is allocated.
 /// @param drafts of one pass by a draft model; 0: there is none
 inline void generate_some(basic_batch& batch, std::uint32_t drafts) {
   const std::array<std::int32_t, 3> any{static_cast<std::int32_t>(batch.table().config->vocab_size / 2), 1, 2};

@@ -6,7 +6,7 @@
 
 namespace intaglio::serve {
 
-/// In the order of tool::engraved_models(). @param fast by fast_batch_shape_of
+/// Batches in the order of tool::engraved_models(). @param fast with the shape of fast_batch_shape_of
 std::span<const tool::engraved_model> engraved_batches(bool fast);
 
 }  // namespace intaglio::serve

@@ -8,8 +8,9 @@
 
 namespace intaglio::serve {
 
-/// Adds the rules of a text, and gives the one that is called root.
-/// @throws std::invalid_argument: line and column, what was expected, what came  @throws std::length_error: too large
+/// Adds the rules of a text, and returns the rule that is called root.
+/// @throws std::invalid_argument: line and column, what was expected, what was found  @throws std::length_error: too
+///   large
 grammar::rule add_gbnf(grammar& to, std::string_view text);
 
 }  // namespace intaglio::serve

@@ -77,7 +77,7 @@ bool generation::fits(std::uint32_t id) {
 std::vector<bool> generation::fitting(std::size_t count) {
   std::vector<bool> out(count, match_ == nullptr);
   if (match_) match_->mark_allowed(words_.bytes, tokens_behind(), out);
-  // A form that has nothing more to say ends, however few tokens there are.
+  // A form that cannot continue ends, even with fewer than the least number of tokens.
   const bool may_end = match_ ? match_->complete() && (ids_.size() >= shape_.min_tokens ||
                                                        std::find(out.begin(), out.end(), true) == out.end())
                               : ids_.size() >= shape_.min_tokens;

@@ -61,7 +61,7 @@ struct vocabulary_view {
 
   const io::tokenizer& tokens;
   std::deque<std::string> marks;
-  std::vector<std::string_view> texts;  ///< by id, raw (reply_layout.hpp); empty for what is not written
+  std::vector<std::string_view> texts;  ///< by id, raw (reply_layout.hpp); empty for tokens without text
   token_bytes bytes;
 };
 
@@ -111,7 +111,7 @@ class generation {
   std::uint32_t thought_tokens() const { return thought_tokens_; }
 
   std::uint32_t left_out = 0;                          ///< messages that the context had no room for
-  std::shared_ptr<const void> model;                   ///< what has to stay loaded meanwhile
+  std::shared_ptr<const void> model;                   ///< keeps the model loaded meanwhile
   std::atomic<std::uint32_t> cached_tokens{0};         ///< of the prompt, already in the cache when it began
   std::atomic<std::uint32_t> shift_count{0};           ///< how often the context's oldest tokens were dropped
   std::atomic<std::uint64_t> discarded{0};             ///< tokens that were dropped by that

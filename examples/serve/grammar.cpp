@@ -118,7 +118,7 @@ void grammar::drop_what_never_ends() {
     const std::span<const std::uint32_t> all = alternatives_of(r);
     const auto begin = static_cast<std::uint32_t>(kept.size());
     std::copy_if(all.begin(), all.end(), std::back_inserter(kept), [&](std::uint32_t at) { return rest_[at] < never; });
-    first_[r] = begin;  // what stands there has been read
+    first_[r] = begin;  // symbols before it have been read
   }
   // first_[r + 1] was still the old end while rule r was read.
   first_[rule_count_] = static_cast<std::uint32_t>(kept.size());

@@ -40,7 +40,7 @@ class grammar {
   void add(rule to, std::span<const part> parts);
   void add(rule to, std::initializer_list<part> parts) { add(to, std::span(parts.begin(), parts.size())); }
 
-  /// To be called once, when all rules are there. Alternatives that no text fits are dropped.
+  /// Finishes the grammar. Call it once, after all rules were added. Alternatives that no text fits are dropped.
   /// @throws std::invalid_argument: no text fits, or a rule calls itself before a byte is read
   void finish(rule start);
 

@@ -41,9 +41,9 @@ class pending_reply {
   virtual ~pending_reply() = default;
   /// True: pieces are sent as server-sent events as they come; false: reply() is sent when it is done.
   virtual bool streams() const = 0;
-  /// Of what is streamed. Server-sent events have comments while nothing comes.
+  /// Type of the stream. Server-sent events have comments while there is no news.
   virtual std::string_view stream_type() const { return "text/event-stream"; }
-  /// Takes what is new, and gives what is to be sent of it.
+  /// Takes the news, and returns the text to send.
   virtual std::string poll() = 0;
   virtual bool done() const = 0;
   /// May have a pending reply of its own.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// HTTP/1.1 over Boost.Asio and Boost.Beast's parser: one thread for all sockets, a few for what requests cost before
-// they wait for tokens. Keeps the limits of limits.hpp whatever a client sends, and drops who is idle, slow or gone.
+// HTTP/1.1 over Boost.Asio and Boost.Beast's parser: one thread for all sockets, and some threads for the work of
+// requests before they wait for tokens. It keeps the limits of limits.hpp for any client, and disconnects idle or slow
+// clients.
 #pragma once
 
 #include <atomic>

@@ -62,7 +62,7 @@ class document_builder : public nlohmann::json_sax<json> {
   const limits& limit_;
   json root_;
   std::vector<json*>
-      stack_;  ///< open containers: what is inside the last one does not move while it grows at its end only
+      stack_;  ///< open containers: the content of the last one does not move while it grows only at its end
   json* slot_ = nullptr;
   std::size_t values_ = 0;
 };

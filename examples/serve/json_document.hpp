@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// JSON of requests: parsed with limits on depth, values and members, in linear time, keys in the order they came in (a
-// schema's order is the order of what is generated).
+// JSON of requests: parsed with limits on depth, values and members, in linear time. Keys keep the order of the text,
+// since a schema's order is the order of the generated members.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -320,7 +320,7 @@ class schema_grammar {
   rule counted_members(const value_form& of, const std::vector<member_rule>& named, const std::optional<rule>& other) {
     const std::uint32_t least = of.least_members, all = static_cast<std::uint32_t>(named.size()),
                         most = std::min(of.most_members.value_or(most_repeats), other ? most_repeats : all);
-    // Beyond what has to be counted, one more is like the one before.
+    // Beyond the counted members, each further one has the same rule.
     const std::uint32_t top = of.most_members ? most : least;
     std::vector<rule> next(top + 1);
     for (std::uint32_t count = 0; count <= top; ++count) next[count] = g_.add_rule();

@@ -21,8 +21,8 @@ namespace intaglio::serve {
 grammar any_json_object();
 
 class json_rules;
-/// A rule for what the schema asks for, in a grammar that has more than that.
-/// @throws as of grammar_of_schema, but for a schema without any text; std::length_error: the grammar is too large
+/// Adds a rule for a schema to a grammar that has other rules too.
+/// @throws as grammar_of_schema, except for a schema without any text; std::length_error: the grammar is too large
 grammar::rule add_schema(grammar& to, json_rules& rules, const json& schema, const std::string& where);
 
 /// @param where the schema is in the request, for errors

@@ -46,7 +46,7 @@ language::language(io::vocabulary from, std::uint32_t vocab_size, const io::temp
       chat.emplace(io::chat_template::of(file, templates));
     }
     look_at_template();
-  } catch (const file_error& unknown) {  // only who asks for a conversation needs to hear of it
+  } catch (const file_error& unknown) {  // an error only for requests with a conversation
     no_chat = unknown.what();
   }
 }
@@ -75,7 +75,7 @@ json calls_of(const std::vector<tool_call>& list) {
         {{"id", each.id}, {"type", "function"}, {"function", {{"name", each.name}, {"arguments", each.arguments}}}});
   return out;
 }
-/// What models are told that have learned no format of their own.
+/// Describes the tools to models that have learned no format of their own.
 std::string told_of(const std::vector<tool_function>& tools) {
   std::string out =
       "You can call functions. To call one, reply with nothing else than a JSON object of this form:\n"

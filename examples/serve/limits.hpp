@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every limit of the server in one place; what is an option says so. Requests beyond one are refused with its value.
+// Every limit of the server; comments name the options that change one. Requests beyond a limit are refused with its
+// value.
 #pragma once
 
 #include <chrono>
@@ -9,7 +10,7 @@
 namespace intaglio::serve {
 
 struct limits {
-  // Of HTTP.
+  // Limits of HTTP.
   std::uint32_t head_bytes = 16 * 1024, head_fields = 100, target_bytes = 8 * 1024;
   std::size_t body_bytes = std::size_t{4} << 20;  ///< --max-body-bytes
   std::uint32_t connections = 1200;               ///< --max-connections
@@ -17,9 +18,9 @@ struct limits {
   std::chrono::seconds idle{60}, head{10}, body{30},
       write{30};                       ///< --idle-seconds, --read-seconds (write); the others are fixed
   int send_buffer_bytes = 256 * 1024;  ///< what the system holds of an answer for a client that does not read
-  // Of JSON.
+  // Limits of JSON.
   std::size_t json_depth = 64, json_values = 400'000, json_members = 1100;
-  // Of requests.
+  // Limits of requests.
   bool ignore_unknown = false;  ///< --ignore-unknown: fields that are not known, else refused
   std::uint32_t n = 8;          ///< --max-n
   std::uint32_t prompts = 64, messages = 1024, stop_strings = 16, stop_bytes = 1024, logit_bias = 1024,

@@ -17,10 +17,10 @@ using log_value = std::variant<std::string, std::int64_t, double>;
 void log_line(std::string_view level, std::string_view event,
               std::initializer_list<std::pair<std::string_view, log_value>> fields);
 
-/// Of a job's ranks: lines then have it as "rank".
+/// Sets the rank in a job of several; log lines then have it as "rank".
 void set_log_rank(int rank);
 
-/// Leaves out what is less than warnings.
+/// Leaves out messages below warnings.
 void set_quiet_log();
 
 }  // namespace intaglio::serve

@@ -62,7 +62,7 @@ std::string read_key(const std::string& path) {
   return line;
 }
 
-/// A name that is not known would leave out what somebody meant to set, such as the key.
+/// Refuses unknown environment variables: a misspelt name would silently leave out a setting, such as the key.
 void refuse_unknown_environment(const CLI::App& app) {
   for (char** each = ::environ; *each != nullptr; ++each) {
     const std::string_view line = *each;

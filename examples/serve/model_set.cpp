@@ -229,8 +229,8 @@ std::shared_ptr<const served_model> model_set::visit::look() {
   return served(of->engine, use_);
 }
 
-/// Takes the engine of the model that was used last the longest ago, among those that nobody uses. Where all are in
-/// use, the least used model takes no further use. Under the mutex. @return nullptr: none
+/// Takes the engine of the least recently used model among those without a use. If all are in use, the least used model
+/// accepts no further use. Call it with the mutex held. @return nullptr: none
 std::shared_ptr<token_engine> model_set::take_least_used(const entry& but) {
   entry *idle = nullptr, *busy = nullptr;
   bool some_leave = false;
@@ -332,7 +332,7 @@ std::vector<std::shared_ptr<token_engine>> model_set::engines() const {
   return out;
 }
 
-// Engines are told without the mutex: what they then let go of takes it.
+// Engines are called without the mutex: they may release uses, which takes it.
 void model_set::refuse_more() {
   std::vector<std::shared_ptr<token_engine>> all;
   {

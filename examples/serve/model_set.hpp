@@ -33,7 +33,7 @@ struct listed_model {
   std::int64_t modified = 0;                   ///< Unix time
   std::uint64_t file_bytes = 0;                ///< 0: not known
   const char* state = "unloaded";              ///< unloaded, loading, loaded, recovering or failed
-  std::string what;                            ///< what is being done, or why it failed
+  std::string what;                            ///< the current step, or the reason of a failure
   std::shared_ptr<const served_model> loaded;  ///< while it answers
 };
 
@@ -83,7 +83,7 @@ class model_set {
 
   /// All of them, by name.
   std::vector<listed_model> list();
-  /// Bytes that loaded models take, and that they may take; the latter 0 as long as it is not known.
+  /// Bytes that loaded models use, and their limit; the limit is 0 until it is known.
   std::pair<std::uint64_t, std::uint64_t> memory() const;
 
   void refuse_more();

@@ -198,7 +198,7 @@ void number_writer::add(grammar::rule to, bool negative, std::uint64_t least, st
 grammar::rule number_writer::rest(const shape& of, int at, std::uint64_t value, bool low, bool high,
                                   const std::string& least, const std::string& most) {
   const int all = of.whole + of.places;
-  // What matters of those before: what they add to the remainder in the end.
+  // Of the earlier digits only their contribution to the final remainder matters.
   std::uint64_t added = value % of.step;
   for (int i = at; i < all && added != 0; ++i) added = added * 10 % of.step;
   std::vector<std::uint64_t> key{static_cast<std::uint64_t>(all - at), static_cast<std::uint64_t>(at - of.whole + 32),
@@ -213,7 +213,7 @@ grammar::rule number_writer::rest(const shape& of, int at, std::uint64_t value, 
   const auto zeros_from = [&](const std::string& bound) {
     return bound.find_first_not_of('0', static_cast<std::size_t>(at)) == std::string::npos;
   };
-  // Here it may end: what is left out is zeros.
+  // The number may end here: omitted digits are zeros.
   if (at >= of.whole && added == 0 && (!low || zeros_from(least))) g.add(out, {});
   if (at == all) return out;
   const int from = low ? least[static_cast<std::size_t>(at)] - '0' : 0,

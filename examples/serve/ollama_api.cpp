@@ -43,7 +43,7 @@ void take_common(const fields& from, bool ignore, json& out) {
     out["max_tokens"] = std::max<std::int64_t>(*most, -1);
   if (const auto keep = inside.integer("num_keep", -1, INT32_MAX); keep && out.contains("context_shift"))
     out["n_keep"] = *keep;
-  // Of how the model is loaded, which the server's options say.
+  // Options of how the model is loaded, which the server's own options decide.
   inside.without_effect({"num_ctx", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap", "low_vram", "numa",
                          "use_mlock", "vocab_only"});
   inside.refuse_unknown(ignore);
@@ -60,7 +60,7 @@ class ollama_reply : public generations_reply {
 
  protected:
   std::string events(const choice& of, std::size_t, const news& what) override {
-    // A call is told when it is whole: when the next one has begun, or at the end.
+    // A call is sent when it is complete: when the next one has begun, or at the end.
     std::vector<call_made> whole;
     const std::size_t ready = !what.finish.empty() ? of.calls.size() : std::max<std::size_t>(of.calls.size(), 1) - 1;
     while (told_ < ready) whole.push_back(of.calls[told_++]);
@@ -199,7 +199,7 @@ json chat_of_ollama_prompt(const json& body, const limits& limit) {
 http_reply api::ollama_chat(const asked& of) {
   const json chat = chat_of_ollama(of.body, options_.limit);
   http_reply out;
-  if (chat["messages"].empty()) {  // who asks for nothing wants the model loaded, or gone
+  if (chat["messages"].empty()) {  // a request without messages loads or unloads the model
     out.body = json_text(ready_reply(of.facts().id, true, "load"));
     return out;
   }

@@ -74,7 +74,7 @@ json chat_of_messages(const json& body, const limits& limit);
 
 /// Items of /v1/responses as messages of a chat. @throws api_error 400
 json messages_of_items(const json& input);
-/// A body of /v1/responses as one of chats, but for its previous response.
+/// Converts a body of /v1/responses to one of chats, without its previous response.
 json chat_of_response(const json& body, const limits& limit);
 
 /// Bodies of /api/chat and /api/generate as those of chats. @throws api_error 400

@@ -17,7 +17,7 @@ const ranges digits{{'0', '9'}}, word{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 
           {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}},
     line_ends{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 
-/// Characters of a pattern and what stands for sets of them: escapes and classes.
+/// Characters of a pattern, and the escapes and classes that denote sets of them.
 class character_reader {
  protected:
   explicit character_reader(std::u32string_view text) : text_(text) {}
@@ -147,7 +147,7 @@ class pattern_reader : character_reader {
       : character_reader(text), budget_(budget), states_(budget) {}
 
   text_language read() {
-    // What stands in front of the rest: (?=...) and (?!...), each as a language of its own.
+    // Lookaheads in front of the rest, (?=...) and (?!...), each as a language of its own.
     std::vector<std::pair<bool, std::u32string_view>> looks;
     const bool from_begin = text_.starts_with(U"^");
     std::size_t after_begin = from_begin ? 1 : 0;

@@ -58,7 +58,7 @@ class watch {
   watch(const watch&) = delete;
   watch& operator=(const watch&) = delete;
 
-  /// From now on. @param what has not happened by then
+  /// Starts a time limit now. @param what the event that must happen by then, for the message
   void expect_within(std::chrono::seconds limit, std::string what) {
     const std::lock_guard lock(mutex_);
     due_ = clock::now() + limit, what_ = std::move(what);

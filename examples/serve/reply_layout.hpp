@@ -50,7 +50,7 @@ inline constexpr std::array<call_format, 7> call_formats{{
 }};
 inline constexpr const call_format& prompted_calls = call_formats.back();
 
-/// By the template's text. Templates that ask for calls in another form than these have the last.
+/// The format of calls that a template's text shows. Templates with any other format get the last one of the list.
 const call_format& call_format_of(std::string_view chat_template);
 
 /// Whether a control token of that text belongs into raw texts of replies.

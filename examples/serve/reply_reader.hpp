@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Takes a reply apart while it is written: thoughts, text, and calls of functions. Marks and what is around them are in
-// none of the parts.
+// Splits a reply into thoughts, text, and calls of functions while it is written. The parts do not include the marks
+// and the white space around them.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ class reply_reader {
 
   /// @param piece raw text of a token: with the byte of control tokens in front, where it is one
   void add(std::string_view piece, std::vector<reply_part>& out);
-  /// The end: what was held back is text, or the thought's.
+  /// Ends the reply: text that was held back belongs to the text, or to an open thought.
   void finish(std::vector<reply_part>& out);
   bool in_thought() const { return mode_ == mode::thought; }
   /// A call has begun and is not yet whole.

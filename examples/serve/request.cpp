@@ -148,7 +148,7 @@ class form_reader {
     if (!from.is_string()) refuse_field(name, "a string", shown(from));
     return from.get<std::string>();
   }
-  /// @param smaller what is expected where it is too large
+  /// @param smaller what the error says was expected if the form is too large
   void written(const form_writer& write, const std::string& name, const char* smaller) {
     grammar whole;
     try {
@@ -258,7 +258,7 @@ void read_sampling(const fields& from, const model_facts& model, completion_requ
     s.seed = static_cast<std::uint64_t>(*seed), out.seeded = true;
 }
 
-/// By both names; the newer one counts. -1: as many as the context has room for.
+/// Reads the limit of tokens by both names; the newer name counts. -1: the number that the context has room for.
 void read_max_tokens(const fields& from, const limits& limit, completion_request& out) {
   std::optional<std::int64_t> found;
   std::string_view name = "max_tokens";
@@ -318,13 +318,13 @@ completion_request read_common(const fields& from, const model_facts& model, con
   }
   from.refuse_unless_absent("store", "nothing is stored");
   read_ends(from, model, limit, out);
-  // Who asks, and how: nothing that the text depends on.
+  // Fields about the client, on which the text does not depend.
   from.without_effect({"user", "metadata", "service_tier", "safety_identifier", "prompt_cache_key",
                        "prompt_cache_retention", "cache_prompt"});
   return out;
 }
 
-/// Tokens that a thought may have; -1: as many as there is room for.
+/// Reads the tokens that a thought may have; -1: the number that there is room for.
 void read_thought_tokens(const fields& from, completion_request& out) {
   std::optional<std::int64_t> found;
   for (const std::string_view each : {"thinking_budget", "reasoning_budget", "thinking_budget_tokens"})
@@ -416,7 +416,7 @@ completion_request read_completion_request(const json& body, const model_facts& 
 tokenize_request read_tokenize_request(const json& body, const limits& limit) {
   const fields from(body, {});
   tokenize_request out{from.text("content"), from.boolean("add_special", false), from.boolean("parse_special", false)};
-  from.without_effect({"model"});  // who is asked is known by it
+  from.without_effect({"model"});  // it only chose the model
   from.refuse_unknown(limit.ignore_unknown);
   return out;
 }
@@ -425,7 +425,7 @@ std::vector<std::int32_t> read_detokenize_request(const json& body, const model_
   const fields from(body, {});
   const json& tokens = from.need("tokens", "an array of token ids");
   if (!tokens.is_array()) refuse_field("tokens", "an array of token ids", shown(tokens));
-  from.without_effect({"model"});  // who is asked is known by it
+  from.without_effect({"model"});  // it only chose the model
   from.refuse_unknown(limit.ignore_unknown);
   return tokens.empty() ? std::vector<std::int32_t>{} : read_ids(tokens, "tokens", model);
 }
@@ -474,7 +474,7 @@ infer_request read_infer_request(const json& body, const limits& limit) {
   if (out.mode != "walk" && out.mode != "dense" && out.mode != "compare")
     refuse_field("mode", "'walk', 'dense' or 'compare'", "'" + printable(out.mode, 40) + "'");
   if (out.prompt.empty()) refuse_field("prompt", "a text", "an empty one");
-  from.without_effect({"model"});  // who is asked is known by it
+  from.without_effect({"model"});  // it only chose the model
   from.refuse_unknown(limit.ignore_unknown);
   return out;
 }
@@ -486,7 +486,7 @@ trace_request read_trace_request(const json& body, const limits& limit) {
   const bool chat = from.find("messages") != nullptr;
   if (chat) out.messages = read_messages(from.need("messages", "an array"), limit);
   out.text = from.text(chat ? "reply" : "prompt");
-  from.without_effect({"model"});  // who is asked is known by it
+  from.without_effect({"model"});  // it only chose the model
   from.refuse_unknown(limit.ignore_unknown);
   return out;
 }

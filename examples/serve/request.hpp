@@ -23,7 +23,7 @@
 
 namespace intaglio::serve {
 
-/// What requests are held against.
+/// Facts about a model that requests are checked against.
 struct model_facts {
   std::string id;                    ///< as /v1/models lists it
   std::vector<std::string> aliases;  ///< other names that clients may ask for
@@ -78,8 +78,8 @@ struct completion_request {
   std::uint32_t n = 1;
   std::vector<std::string> stop;
   std::vector<std::int32_t> stop_ids;  ///< tokens that end the text, and are no part of it
-  std::optional<std::string> suffix;   ///< of a completion of one text: what stands behind the gap to be filled
-  bool echo = false;                   ///< the prompt is told in front of the text
+  std::optional<std::string> suffix;   ///< for a completion of one text: the text behind the gap to be filled
+  bool echo = false;                   ///< the reply repeats the prompt in front of the text
   bool stream = false, include_usage = false;
   bool usage_so_far = false;  ///< beside every piece, not only at the end
 };
@@ -116,7 +116,7 @@ embedding_request read_embedding_request(const json& body, const model_facts& mo
 struct rerank_request {
   std::string query;
   std::vector<std::string> documents;
-  std::optional<std::uint32_t> top_n;  ///< how many are told of, the best; absent: all
+  std::optional<std::uint32_t> top_n;  ///< number of best documents to return; absent: all
   bool return_documents = false;
 };
 rerank_request read_rerank_request(const json& body, const limits& limit);

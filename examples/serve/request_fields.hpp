@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Members of a request's object, read one by one with their types and ranges; those that nobody asked for are refused
-// by name at the end.
+// Reads members of a request's object one by one with their types and ranges; at the end, members that no code has read
+// are refused by name.
 #pragma once
 
 #include <intaglio/core/error.hpp>
@@ -101,7 +101,7 @@ class fields {
   void without_effect(std::initializer_list<std::string_view> keys) const {
     known_.insert(known_.end(), keys.begin(), keys.end());
   }
-  /// To be called when all fields have been asked for. @throws api_error 400 naming one that was not
+  /// Call it when all known fields were read. @throws api_error 400 naming one that was not
   void refuse_unknown(bool ignore) const {
     if (ignore) return;
     for (const auto& [key, value] : of_.items()) {

@@ -279,7 +279,7 @@ json chat_of_response(const json& body, const limits& limit) {
   if (const json* const reasoning = from.find("reasoning")) {
     const fields inside(*reasoning, "reasoning");
     take_members(inside, out, {{"effort", "reasoning_effort"}});
-    inside.without_effect({"summary", "generate_summary"});  // thoughts are told whole
+    inside.without_effect({"summary", "generate_summary"});  // thoughts are returned as a whole
     inside.refuse_unknown(limit.ignore_unknown);
   }
   if (const json* const text = from.find("text")) {
@@ -319,7 +319,7 @@ http_reply api::responses(const asked& of) {
     messages = before->messages;
   }
   messages.insert(messages.end(), chat["messages"].begin(), chat["messages"].end());
-  // Instructions are of this response alone: they are not part of what is gone on from.
+  // Instructions apply to this response only: they are not part of the stored conversation.
   json all = json::array();
   if (from.find("instructions") != nullptr) all.push_back({{"role", "system"}, {"content", from.text("instructions")}});
   all.insert(all.end(), messages.begin(), messages.end());

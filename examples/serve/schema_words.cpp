@@ -103,7 +103,7 @@ std::vector<value_form> schema_words::forms(const conjunction& of) {
   return out;
 }
 
-/// Applies what is pending, then goes into each way through what is to be chosen.
+/// Applies pending keywords, then follows each alternative of the open choices.
 void schema_words::expand(conjunction pending, choices open, std::set<const json*> seen, value_form form,
                           std::vector<value_form>& out, int depth) {
   if (depth > most_depth)
@@ -130,7 +130,7 @@ void schema_words::expand(conjunction pending, choices open, std::set<const json
   }
 }
 
-/// Of all that a schema may cost beside its automata: some milliseconds.
+/// Spends units of the budget of a schema beside its automata: some milliseconds.
 void schema_words::spend(std::size_t units, const std::string& at) {
   constexpr std::size_t most = 500'000;
   spent_ += units;
@@ -442,7 +442,7 @@ bool schema_words::holds_beside(const json& value, const value_form& of, int dep
   return true;
 }
 
-/// Of oneOf exactly one has to hold: taken where no value holds to two of them.
+/// Exactly one schema of oneOf has to hold: accepted only where no value satisfies two of them.
 void schema_words::require_disjoint(const std::vector<schema_place>& list, const std::string& at) {
   if (!proven_.insert(list.front().schema).second) return;
   for (std::size_t i = 0; i < list.size(); ++i)

@@ -63,7 +63,7 @@ class schema_words {
 
   /// @throws api_error 400: a word that is not known, or a value that it may not have, with its place
   std::vector<value_form> forms(const conjunction& of);
-  /// A single schema that is nothing but alternatives, or another schema: these, each as it stands; else nothing.
+  /// The alternatives of a schema that is only a list of alternatives or a reference to another schema; else nothing.
   std::optional<std::vector<schema_place>> plain_alternatives(const schema_place& of);
 
   /// Members: a name's schemas, and whether one forbids it.

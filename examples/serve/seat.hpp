@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who has a slot of the batch, and what is known of it while others have it. Included by the engine's unit alone.
+// The user of a slot of the batch, and what is remembered of it while others use the slot. Only the engine's source
+// file includes this.
 #pragma once
 
 #include <intaglio/runtime/batch_handle.hpp>
@@ -15,12 +16,12 @@
 
 namespace intaglio::serve {
 
-/// Who has a slot: a generation or a question.
+/// The user of a slot: a generation or a question.
 struct seat {
   batch_handle handle{};
   std::shared_ptr<generation> who{};
   std::shared_ptr<question> asked{};
-  std::vector<std::int32_t> history{};          ///< of who draws on the host, or goes on behind the context's end
+  std::vector<std::int32_t> history{};  ///< for sessions that draw on the host, or continue after the context is full
   std::shared_ptr<form_draws::draw> drawing{};  ///< under way on another thread
   std::int32_t of_device = 0;                   ///< the token that the device drew meanwhile
   draft_counts drafts_before{};                 ///< of its slots before this one

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// /slots of llama.cpp's server: what the slots do, and what they have fed to and from files of a folder.
+// /slots of llama.cpp's server: the state of the slots, and saving and restoring their tokens in files of a folder.
 // https://github.com/ggml-org/llama.cpp/blob/master/tools/server
 #include <charconv>
 #include <filesystem>

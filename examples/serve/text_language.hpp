@@ -38,9 +38,9 @@ class text_language {
   static text_language of_length(std::uint32_t least, std::optional<std::uint32_t> most);
   /// These texts and no others.
   static text_language of_texts(const std::vector<std::string_view>& utf8, language_budget& budget);
-  /// Texts in which the pattern matches somewhere, as RegExp.test says with the flag u. Lookaheads are taken at the
-  /// beginning alone.
-  /// @throws std::invalid_argument naming what is not taken; std::length_error: too many states
+  /// Texts in which the pattern matches somewhere, as RegExp.test does with the flag u. Lookaheads are supported only
+  /// at the beginning.
+  /// @throws std::invalid_argument naming an unsupported part; std::length_error: too many states
   static text_language of_pattern(std::string_view pattern, language_budget& budget);
 
   /// @throws std::length_error: too many states
@@ -72,7 +72,7 @@ class text_language {
   std::vector<bool> accepts_;
 };
 
-/// The language of a `format` of JSON schema or of what is common beside it; nothing where it is not known.
+/// The language of a `format` of JSON schema, or of another common format; nothing where it is unknown.
 std::optional<text_language> language_of_format(std::string_view format, language_budget& budget);
 
 }  // namespace intaglio::serve

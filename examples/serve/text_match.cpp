@@ -119,8 +119,8 @@ void text_match::add(index of, stacks& to) const {
   to.ends = to.ends || nodes_[of].ends;
 }
 
-/// Stacks whose top is a symbol from `at` on, whose rules are not yet gone into: what stands there, and what follows
-/// where that can be empty.
+/// Adds stacks whose top is a symbol from `at` on and whose rules are not expanded yet: that symbol, and the symbols
+/// behind it as long as those in front can be empty.
 void text_match::add_from(std::uint32_t at, index below, stacks& to) {
   const auto& symbols = of_->symbols_;
   for (; symbols[at].is != grammar::kind::end; ++at) {
@@ -152,7 +152,7 @@ text_match::index text_match::expanded(index of) {
   const auto meet = [&](std::uint32_t at, index below) {
     count(1);
     if (symbols[at].is == grammar::kind::bytes) return tops.entries.push_back({at, below});
-    // What stands last in its alternative need not be come back to.
+    // The last symbol of an alternative needs no return address.
     const index after = symbols[at + 1].is == grammar::kind::end ? below : intern({{at + 1, below}}, false);
     auto& call = calls[of_->rank_[symbols[at].index]];
     call.first = symbols[at].index;

@@ -38,7 +38,7 @@ class token_bytes {
   byte_set single_;
 };
 
-/// The readings of a text by the grammar pass a limit, or nobody waits for it any more.
+/// Thrown when the readings of a text by the grammar exceed a limit, or when the result is no longer wanted.
 class match_limit : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -51,7 +51,7 @@ class text_match {
   /// Nodes that may be made or met: at first (some 20 ms of work), and for each byte that is taken. Bytes whose states
   /// are known cost nothing.
   static constexpr std::uint64_t first_work = 400'000, work_of_byte = 5'000;
-  /// Of all nodes: what is not needed is dropped beyond the first, and the second is never passed.
+  /// Limits for all nodes: unneeded nodes are dropped beyond the first, and the second is never exceeded.
   static constexpr std::size_t most_kept_bytes = std::size_t{6} << 20, most_bytes = std::size_t{12} << 20;
 
   explicit text_match(std::shared_ptr<const grammar> of);

@@ -50,14 +50,14 @@ struct language {
   /// What the template cannot write (functions, calls, their results) is written into the texts of the turns.
   /// @throws argument_error: an order of turns that the template refuses; api_error: no template
   prompt encode(const conversation& talk) const;
-  /// What of the names the template has, with what stands for the others. @throws api_error 400: it has no such name
+  /// Translates names with the values that the template has for them. @throws api_error 400: it has no such name
   json names_of(const conversation& talk, bool ignore_unknown) const;
 
   io::vocabulary file;
   io::tokenizer tokens;
   std::optional<io::chat_template> chat;
   std::string no_chat;        ///< why there is none
-  std::string template_note;  ///< what is odd about it, for the log; empty: nothing
+  std::string template_note;  ///< a warning about it for the log; empty: none
   reply_layout layout;
   bool takes_system = false, takes_tools = false, takes_calls = false, takes_results = false;  ///< the template
   vocabulary_view view;
@@ -80,7 +80,7 @@ enum class engine_state : std::uint8_t { loading, ready, recovering, failed };
 struct engine_status {
   engine_state state = engine_state::loading;
   double loaded = 0;  ///< share of the weights' bytes
-  std::string what;   ///< a sentence: what is being done, or why it failed
+  std::string what;   ///< a sentence: the current step, or the reason of a failure
 };
 
 /// A token and its probability.
@@ -110,7 +110,7 @@ struct embedding {
 
 /// What a slot does, or what of its last generation can still be found.
 struct slot_state {
-  std::uint64_t task = 0;    ///< of the generation that has it, none twice; 0: nobody
+  std::uint64_t task = 0;    ///< number of the generation that uses it, never used twice; 0: none
   std::uint32_t tokens = 0;  ///< of the generation that has it, or had it last
   std::uint32_t drawn = 0, max_tokens = 0;
   bool drafts = false;  ///< its passes may have rows of drafts
@@ -149,11 +149,11 @@ class token_engine {
   /// All of them, or none. They end by themselves, by cancel(), or by fail().
   /// @throws api_error 503: not ready; 429: the queue is full
   virtual void submit(std::vector<std::shared_ptr<generation>> list) = 0;
-  /// @throws api_error as of submit()
+  /// @throws api_error as submit()
   virtual void predict(question asked) = 0;
-  /// @throws api_error as of submit(); 501: scores of a model without a head for them
+  /// @throws api_error as submit(); 501: scores of a model without a head for them
   virtual void embed(embedding asked) = 0;
-  /// @throws api_error as of submit()
+  /// @throws api_error as submit()
   virtual void order(slot_order asked) = 0;
   /// The adapter of requests that choose none (POST /lora-adapters). Any thread may read and write it.
   std::atomic<adapter_choice>& default_adapter() { return default_adapter_; }

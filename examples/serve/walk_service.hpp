@@ -18,7 +18,7 @@ namespace intaglio::serve {
 
 class walk_service {
  public:
-  /// @param log told when the walks are ready, or why there are none
+  /// @param log receives a message when the walks are ready, or the reason why there are none
   walk_service(tool::model_options model, std::string index,
                std::function<void(const std::string& event, const std::string& text)> log);
   ~walk_service();

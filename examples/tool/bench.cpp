@@ -239,8 +239,8 @@ class bench_run {
     return bench_driver(std::move(run));
   }
   bench_driver chain_driver(const ab_pair& pair) const {
-    if (!run_->runs_resident())
-      throw argument_error("--ab " + std::string(pair.name), "a device that decodes with all layers in one dispatch",
+    if (!run_->resident())
+      throw argument_error("--ab " + std::string(pair.name), "a device that decodes by the resident dispatch",
                            device_->label() + ", which runs the chain of dispatches");
     auto chain =
         std::make_unique<runtime::executor>(*device_, *out_.table, load_weights({}),

@@ -50,7 +50,7 @@ class bench_driver {
  public:
   explicit bench_driver(std::unique_ptr<runtime::executor> run) : run_(std::move(run)) {}
 
-  /// Whether decode runs with all layers in one dispatch.
+  /// Whether decode runs the resident dispatch.
   bool resident() const { return !run_->plan_of(runtime::pass_kind::decode).resident.empty(); }
 
   /// What a cold start has left to do.

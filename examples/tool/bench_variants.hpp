@@ -13,8 +13,8 @@ namespace intaglio::tool {
 /// How decode is driven.
 struct decode_mode {
   bool record_each = false;             ///< record a command buffer for every token, submit it, wait for it
-  std::uint32_t passes_per_submit = 0;  ///< 0: as many as keep the device busy
-  bool chain = false;                   ///< the chain of dispatches where the device has all layers in one dispatch
+  std::uint32_t passes_per_submit = 0;  ///< 0: the number that keeps the device busy
+  bool chain = false;                   ///< the chain of dispatches even where the device has the resident dispatch
   bool untimed = false;                 ///< no pass now and then with timestamps
   bool walk = false;                    ///< FFNs that are walked (docs/walk.md)
   bool screened = false;                ///< profile `screened`: the head's logits bounded by int8 rows first

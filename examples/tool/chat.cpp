@@ -159,8 +159,8 @@ class chat_loop {
     return std::make_unique<drawn_reply>(platform::size_of_terminal(), colours, colours && markdown_);
   }
 
-  /// The conversation as tokens. Where the context has no room for it and a reply, the oldest turns are left out, and
-  /// the user is told how many.
+  /// The conversation as tokens. If the context has no room for it and a reply, the oldest turns are left out, and a
+  /// message shows how many.
   std::vector<std::int32_t> fitting_tokens() {
     const std::uint32_t context = engine_->context(),
                         room = std::min(context / 4, wanted_.max_tokens.value_or(context));

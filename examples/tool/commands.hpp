@@ -111,7 +111,7 @@ struct index_options {
   std::optional<std::uint32_t> links, construction, search;  ///< of the graph
   bool json = false;
 };
-/// Of all walk commands; each takes some.
+/// The options of all walk commands; each command uses some of them.
 struct walk_options {
   model_options model;
   std::string index;
@@ -122,7 +122,7 @@ struct walk_options {
   bool base = false;       ///< without the journal
   bool hnsw = false;       ///< by the graph over the gates
   bool each = false;       ///< behind every token, not the last alone
-  bool on_device = false;  ///< gates are scored there, or a trace is told
+  bool on_device = false;  ///< gates are scored on the device, or a trace is printed
   common_options common{};
   bool json = false;
 };

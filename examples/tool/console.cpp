@@ -34,7 +34,7 @@ int write_all(int descriptor, std::string_view text) {
 
 void say(std::string_view sentence) {
   write_all(platform::standard_error, std::string(sentence) + "\n");
-}  // no stderr, nobody to tell
+}  // without stderr there is no output
 
 extern "C" void on_signal(int number) {
   if (graceful_depth == 0 || received_signal != 0) platform::end_process(128 + number);

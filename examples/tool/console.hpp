@@ -78,7 +78,8 @@ std::string fixed(double value, int digits);
 /// The text and spaces behind it up to the width, one at least.
 std::string padded(std::string text, std::size_t width);
 
-/// Who is told of progress besides the terminal, on the thread that works; nothing: nobody. Not while something works.
+/// Sets a callback that receives progress besides the terminal, on the working thread; empty: none. Do not call it
+/// during work.
 void tell_progress(std::function<void(std::string_view label, double share, std::string_view detail)> to);
 
 /// A bar on stderr, drawn only on a terminal and not more often than ten times a second.

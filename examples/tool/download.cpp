@@ -174,7 +174,7 @@ class transfer_run {
     return headers;
   }
 
-  /// What a later attempt may mend is told; what none can mend ends the download.
+  /// Returns an error that a later attempt may mend; an error that no attempt can mend ends the download.
   /// @return empty where the request ended as it should  @throws input_error
   std::string why_ended(const std::string& address, CURLcode code, long status, const char* told) {
     if (graceful_stop::received() != 0 || ends()) return "a signal came";

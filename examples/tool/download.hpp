@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A file from the net, by libcurl, which is opened at run time: streamed to disk, taken up again where it broke off,
-// size and SHA-256 held against what was promised.
+// Downloads a file by libcurl, which is loaded at run time: streams it to disk, resumes a broken download, and compares
+// size and SHA-256 with the expected ones.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,21 @@ struct model_url {
 
 /// True for http://, https:// and hf: (hub.hpp).
 bool is_url(const std::string& model);
-/// @throws argument_error naming what is wrong with it; input_error: there is no libcurl
+/// @throws argument_error naming the fault; input_error: there is no libcurl
 model_url parse_url(const std::string& text);
 
-/// What the server said of a file, and what is known of it; kept between runs, so that a broken download can go on.
+/// What the server reported about a file; kept between runs, so that a broken download can be resumed.
 struct download_state {
   std::string validator;  ///< a strong ETag or a date of Last-Modified, for If-Range; empty: none
   std::optional<std::uint64_t> size;
   std::optional<std::string> sha256;  ///< as the server tells it
 };
 
-/// Who follows a download from another thread.
+/// Callbacks of an observer of a download on another thread.
 struct download_watch {
   std::function<void(std::uint64_t done, std::optional<std::uint64_t> size)>
       progress;                ///< the first `done` bytes are in the file
-  std::function<void()> anew;  ///< what was there is gone: it begins anew
+  std::function<void()> anew;  ///< the earlier part is gone: the download starts again
   std::function<bool()> ends;  ///< true: it is not wanted any more
 };
 

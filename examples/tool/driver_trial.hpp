@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A driver that nobody has told of may end the process: that is found out in another one.
+// Tests an unknown driver in another process, since such a driver may end the process.
 #pragma once
 
 #include <intaglio/gpu/device.hpp>
@@ -8,10 +8,10 @@
 
 namespace intaglio::tool {
 
-/// Before this process makes a pipeline on a device whose driver nobody has told of (gpu/known_drivers.hpp), the tool,
-/// in a process of its own, computes a token of the embedded model there. What ended well is not tried again: the cache
-/// keeps a file for the driver and its version. Nothing is tried where the tool is not found beside this program.
-/// The variable INTAGLIO_DRIVER_TRIAL says "off", or "always": drivers that are known, too.
+/// Call it before this process makes a pipeline on a device with an unknown driver (gpu/known_drivers.hpp). The tool
+/// then computes a token of the embedded model on the device in a process of its own. After a success it is not tried
+/// again: the cache keeps a file for the driver and its version. Nothing is tried where the tool is not found beside
+/// this program. The variable INTAGLIO_DRIVER_TRIAL is "off", or "always" to test known drivers too.
 /// @throws device_error: the driver ended that process, or it did not end in 3 minutes
 void try_driver(const gpu::device& on);
 

@@ -37,9 +37,9 @@ kernel_shares shares_of(const runtime::pass_times& times) {
   return out;
 }
 
-/// The file's plans. Where nobody asks for a context, one that the device's memory has room for is planned: half of the
-/// positions each time that it has not.
-/// Of several devices, those that the model is cut over, the last one's plan stands for all.
+/// The file's plans. Without a requested context, it plans a context that the device's memory has room for: it halves
+/// the number of positions until it fits. If the model is cut over several devices, the last device's plan represents
+/// all.
 const engraved_model& plans_that_fit(const io::checkpoint& file, const model_options& model,
                                      std::span<const gpu::device> on) {
   constexpr std::uint32_t least = 512;

@@ -59,8 +59,8 @@ struct kernel_shares {
 /// Opens the model, finds its plan, opens the device, loads with a progress bar.
 class engine {
  public:
-  /// @throws file_error, mismatch_error, device_error and their kin
-  /// @param decodes whether a next token will be wanted  @error argument_error: of an encoder
+  /// @throws file_error, mismatch_error, device_error and errors derived from them
+  /// @param decodes whether a next token will be needed  @error argument_error: an encoder, which has none
   engine(const model_options& model, const common_options& common, bool decodes = true);
   ~engine();
   engine(const engine&) = delete;
@@ -101,7 +101,7 @@ class engine {
   /// Forgets all tokens.
   void reset();
 
-  /// To be called when the work is done.
+  /// Call it when the work is done.
   /// @throws device_error: the validation layer had something to say
   void require_silence() const;
 

@@ -25,7 +25,7 @@ struct engraved_model {
   /// argument_error: not of this model
   std::function<plan::planned(const plan::profile&, plan::ffn_form)> planned{};
   const decoder_config& config() const { return *cpu.config; }
-  /// Of both the one for a device, as a session chooses it.
+  /// The plan for a device among the two, chosen as a session does.
   const plan::table& table(const plan::device_class& device) const;
 };
 
@@ -59,8 +59,8 @@ const engraved_model& engraved_model_of(const io::checkpoint& file, const cache_
 /// "q4_k 3.61 GB, q6_k 0.76 GB; 4.29 GB a token": the codecs in which a plan computes, and what a token moves behind an
 /// empty cache.
 std::string computed_text(const plan::table& of);
-/// Judges what the plans hold in another codec than the file does. A change that keeps every value is a note; any other
-/// is a warning where somebody asked for a codec, else refused.
+/// Checks which tensors the plans store in another codec than the file does. A change that keeps every value is a note.
+/// Any other change is a warning if the user asked for a codec; otherwise it is refused.
 /// @throws file_error
 void judge_codecs(const io::checkpoint& file, const engraved_model& plans, const std::string& codec);
 

@@ -19,10 +19,10 @@ hub_name parse_hub_name(const std::string& text);
 /// HF_ENDPOINT, else the hub's address; no slash at the end.
 std::string hub_endpoint();
 
-/// Of a repository's files the one to take: GGUF and no part of a model (mmproj, imatrix); of a split model the first
-/// part. With `quantisation` the one that names it ("q4_k_m" in "M-Q4_K_M.gguf", not in "M-UD-Q4_K_M.gguf" where both
-/// are), else the first of Q4_K_M, Q4_0, Q8_0 that is there, else the only one.
-/// @throws argument_error: none fits, or several do; it lists what there is
+/// Chooses a file of a repository: a GGUF file that is a whole model (not mmproj, imatrix), or the first part of a
+/// split model. With `quantisation` it is the file that names it ("q4_k_m" in "M-Q4_K_M.gguf", not in
+/// "M-UD-Q4_K_M.gguf" where both exist), else the first of Q4_K_M, Q4_0, Q8_0 that exists, else the only file.
+/// @throws argument_error: no file fits, or several do; it lists the files
 std::string choose_hub_file(std::span<const std::string> files, const std::string& quantisation);
 
 /// The address of the model's file on the hub, which it asks for the repository's list of files.

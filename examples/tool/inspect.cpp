@@ -31,7 +31,8 @@ io::i2s_layout layout_of(const std::string& wanted) {
                              : io::i2s_layout::block128;
 }
 
-/// With the keys of config.json; of what few models have only where it is not its default.
+/// The config with the keys of config.json; keys that only some models have appear only where they differ from their
+/// default.
 json config_json(const decoder_config& c) {
   json out{{"model_type", name(c.model_type)},
            {"hidden_size", c.hidden_size},

@@ -19,7 +19,7 @@ namespace {
 /// More is planned where --context asks for it.
 constexpr std::uint32_t most_context = 16'384;
 
-/// The two plans of a model, what they were made of and what points to them.
+/// The two plans of a model, the inputs of planning, and pointers to the plans.
 struct kept_plans {
   decoder_config config;
   families::weight_types types;

@@ -30,8 +30,7 @@ struct shape_rule {
   bool operator==(const shape_rule&) const = default;
 };
 
-/// Positions of a plan where nobody asks for others: the model's own, at most 16,384 (a cache of 131,072 takes 16 GB
-/// for a 7B).
+/// Number of positions of a plan by default: the model's own, at most 16,384 (a cache of 131,072 takes 16 GB for a 7B).
 std::uint32_t default_context(const decoder_config& config);
 
 /// Plans of a config, made on the first call for it.

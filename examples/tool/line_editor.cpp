@@ -140,7 +140,7 @@ int next_byte() {
 }
 /// True where another byte comes at once, as behind the escape of a key.
 bool byte_follows() { return !waiting_bytes.empty() || platform::input_comes(25); }
-/// Takes the bytes if they are what comes next.
+/// Takes the bytes if the input continues with them.
 bool takes(std::string_view bytes) {
   std::string read;
   for (const char wanted : bytes) {

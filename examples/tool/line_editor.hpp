@@ -18,7 +18,7 @@ std::string state_folder();
 /// as the terminal gives them.
 class line_editor {
  public:
-  /// @param history_file where what was typed is kept between runs; empty: nowhere
+  /// @param history_file file in which typed lines are kept between runs; empty: none
   /// @param commands words that the Tab key completes where a line begins with them
   explicit line_editor(const std::string& history_file, std::vector<std::string> commands = {});
   ~line_editor();

@@ -22,7 +22,7 @@ class file_replaced : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Fetches on a thread of its own, and ends that when it goes; what is there stays for the next time.
+/// Downloads a model on its own thread, and stops when destroyed; the part that arrived stays for the next time.
 class model_arrival : public io::file_arrival {
  public:
   /// @param address as --model has it
@@ -51,7 +51,7 @@ class model_arrival : public io::file_arrival {
   std::string part_;
   std::uint64_t done_ = 0;
   std::optional<std::uint64_t> size_;
-  mutable bool read_ = false;  ///< somebody relies on what was told or read of it
+  mutable bool read_ = false;  ///< some caller relies on its facts or bytes
   bool replaced_ = false, over_ = false;
   std::exception_ptr problem_;
   std::atomic<bool> ends_{false};

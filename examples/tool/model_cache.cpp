@@ -53,7 +53,7 @@ class entry_lock {
   platform::file_number file_;
 };
 
-/// model.json of an entry: what is known of an address and its file.
+/// model.json of an entry: the facts about an address and its file.
 struct cache_entry {
   fs::path folder;
   std::string address, file_name, sha256;  ///< sha256 of the file as it was fetched; empty until it is whole
@@ -152,7 +152,7 @@ std::string hub_model(const std::string& text) {
     std::string address = begin;
     try {
       address += choose_hub_file(files, name.quantisation);
-    } catch (const argument_error&) {  // nor has the cache what is asked for
+    } catch (const argument_error&) {  // the cache does not have the requested file either
       throw net;
     }
     note(std::string(net.what()) + "; taking what the cache has of " + printable(address, 200));

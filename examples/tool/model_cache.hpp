@@ -23,7 +23,7 @@ struct cached_model {
 /// The file behind --model: a path as it is; of an address the cached file, fetched first where it is not there.
 /// @throws as download(); file_error: the cache's folder
 std::string local_model(const std::string& model);
-/// The same; `begins` is told where the file is while it comes, before a byte of it does.
+/// Like the function above; `begins` receives the path of the file during the download, before its first byte arrives.
 std::string local_model(const std::string& model, const std::function<void(const std::string& part)>& begins,
                         const download_watch& watch);
 

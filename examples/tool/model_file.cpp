@@ -42,7 +42,7 @@ io::checkpoint with_warnings(io::checkpoint of) {
   return of;
 }
 
-/// Of a model that comes from the net, while it does. Nothing where it has to be whole first.
+/// Opens a model that is being downloaded. Nothing where the whole file is needed first.
 std::optional<io::checkpoint> open_arriving(const model_options& options) {
   const auto arrival = std::make_shared<const model_arrival>(options.path);
   const std::optional<std::string> part = arrival->begin();
@@ -69,7 +69,7 @@ io::checkpoint open_model(const model_options& options) {
 
 void load_model(const model_options& options, const std::function<void(const io::checkpoint&)>& load) {
   if (is_url(options.path) && options.lora.empty() &&
-      options.beside == nullptr) {  // adapters are held against the whole file
+      options.beside == nullptr) {  // adapters are checked against the whole file
     try {
       if (std::optional<io::checkpoint> arriving = open_arriving(options))
         return load(with_warnings(std::move(*arriving)));

@@ -39,10 +39,10 @@ std::span<const std::byte> embedded_model();
 /// @throws file_error
 io::checkpoint open_model(const model_options& options);
 
-/// Opens a model, and where it comes from an address does so as soon as its head is there: what is read then waits for
-/// its bytes, and checkpoint::expect_unchanged() for all of them and their checksum. Before that nothing may be told of
-/// it but how far it is.
-/// @param load is called with it, and once more where the server had another file by then
+/// Opens a model. A model from an address is opened as soon as its head has arrived: later reads wait for their bytes,
+/// and checkpoint::expect_unchanged() waits for all bytes and their checksum. Before that the program may report
+/// nothing of the model except the progress.
+/// @param load is called with the checkpoint, and once more if the server had another file meanwhile
 void load_model(const model_options& options, const std::function<void(const io::checkpoint&)>& load);
 /// Whether such a model is still on its way.
 bool model_arrives();

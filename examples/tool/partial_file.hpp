@@ -21,7 +21,7 @@ namespace intaglio::tool {
 /// The first bytes of a file on its way to the disk. Each failure of the disk is a file_error.
 class partial_file {
  public:
-  /// Opens the file, or makes it, and reads what is there.
+  /// Opens the file, or makes it, and reads its present content.
   explicit partial_file(std::string path) : path_(std::move(path)) {
     file_ = platform::open_file(platform::path_of(path_), platform::file_access::journal_no_link);
     if (file_ < 0) fail("cannot open", errno);
@@ -59,7 +59,7 @@ class partial_file {
   void flush() {
     if (!platform::flush_file(file_)) fail("cannot flush", errno);
   }
-  /// Of all bytes; nothing may be added afterwards.
+  /// SHA-256 of all bytes; nothing may be added afterwards.
   std::string sha256() { return hash_.hex(); }
 
  private:

@@ -47,7 +47,7 @@ class plan_page {
         "<input type=\"radio\" name=\"tab\" id=\"tab-prefill\">\n<nav><label for=\"tab-decode\">Decode, one "
         "token</label>";
     const bool resident = !table_.resident_decode.resident.empty();
-    if (resident) out += "<label for=\"tab-resident_decode\">Decode, all layers in one dispatch</label>";
+    if (resident) out += "<label for=\"tab-resident_decode\">Decode, resident dispatch</label>";
     out +=
         "<label for=\"tab-prefill\">Prefill, " + std::to_string(table_.prefill.max_tokens) + " tokens</label></nav>\n";
     out += section_of(table_.decode);

@@ -32,7 +32,8 @@ nav{display:flex;gap:4px}
 nav label{padding:7px 16px;border:1px solid var(--line);border-radius:7px;color:var(--soft);cursor:pointer}
 #tab-decode:checked~nav label[for=tab-decode],#tab-resident_decode:checked~nav label[for=tab-resident_decode],
 #tab-prefill:checked~nav label[for=tab-prefill]{background:var(--ink);border-color:var(--ink);color:var(--paper)}
-#tab-decode:focus-visible~nav label[for=tab-decode],#tab-resident_decode:focus-visible~nav label[for=tab-resident_decode],
+#tab-decode:focus-visible~nav label[for=tab-decode],
+#tab-resident_decode:focus-visible~nav label[for=tab-resident_decode],
 #tab-prefill:focus-visible~nav label[for=tab-prefill]{outline:2px solid var(--accent);outline-offset:2px}
 #tab-decode:checked~#prefill,#tab-decode:checked~#resident_decode,#tab-resident_decode:checked~#decode,
 #tab-resident_decode:checked~#prefill,#tab-prefill:checked~#decode,

@@ -14,13 +14,13 @@ namespace intaglio::tool {
 /// A rank above 0 has served its stage to the end of rank 0's session.
 struct stage_served {};
 
-/// The session of rank 0. The other ranks run their stages meanwhile.
-/// @throws stage_served; argument_error: a tool without MPI; as of mpi_session
+/// Makes the session of rank 0; the other ranks run their stages meanwhile.
+/// @throws stage_served; argument_error: a tool without MPI; as mpi_session
 basic_session session_over_ranks(const gpu::device& on, std::span<const plan::table* const> tables,
                                  const io::checkpoint& from, const session_options& options,
                                  const model_options& model);
 
-/// To be called once, behind all that uses sessions. An exit code that is none of success ends the whole job.
+/// Call it once, after all code that uses sessions. An exit code of failure ends the whole job.
 void end_ranks(int code);
 
 }  // namespace intaglio::tool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How fast a device reads memory from end to end: the yardstick that decode is held against. Includes Vulkan.
+// Measures how fast a device reads memory from end to end; the speed of decode is compared with it. Includes Vulkan.
 #pragma once
 
 #include <intaglio/gpu/queue.hpp>

@@ -94,7 +94,7 @@ std::string terminal_text::draw() {
   while (same < (std::min)(lines.size(), drawn_.size()) && lines[same] == drawn_[same]) ++same;
   if (!drawn_.empty()) {
     if (same == drawn_.size() && same == lines.size()) return {};
-    // Only what is still on the screen can be drawn anew.
+    // Only lines that are still on the screen can be drawn again.
     same = (std::max)(same, drawn_.size() - (std::min)(drawn_.size(), rows_ - 1));
     if (same >= lines.size()) same = lines.size() - 1;  // there are fewer: the last one is written over
     if (same >= drawn_.size()) {

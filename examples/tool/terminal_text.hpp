@@ -9,8 +9,8 @@
 
 namespace intaglio::tool {
 
-/// Draws the block of Markdown that is being written anew with each piece: what stands already stays, and what changes
-/// is written over. Control characters of a model never reach the terminal.
+/// Draws the current block of Markdown again with each piece: lines that did not change stay, and others are
+/// overwritten. Control characters of a model never reach the terminal.
 class terminal_text {
  public:
   /// Stand around a thought in what show() is given.
@@ -35,7 +35,7 @@ class terminal_text {
   std::size_t columns_, rows_;
   bool markdown_;
   bool thought_ = false;
-  bool anything_ = false;  ///< a block stands above this one
+  bool anything_ = false;  ///< there is a block above this one
   std::string held_;       ///< the beginning of a character whose other bytes have not come
   std::string block_;
   std::vector<std::string> drawn_;

@@ -11,8 +11,8 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-/// Bytes a second that one thread sums up in a large buffer, the best of some times: the limit of what reads each
-/// weight once.
+/// The rate at which one thread sums up a large buffer, in bytes a second, best of several runs: the limit for code
+/// that reads each weight once.
 double streaming_rate() {
   const std::vector<float> memory(std::size_t{1} << 24, 1.f);
   double best = 0;

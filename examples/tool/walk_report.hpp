@@ -60,7 +60,7 @@ class walked_graphs {
     if (journal != nullptr) changed_ = journal->changed();
     for (std::uint32_t layer = 0; layer < files.index.layers(); ++layer) figures_.push_back({.layer = layer});
   }
-  /// The features nearest to a gate input, timed and held against plain search.
+  /// The features nearest to a gate input, timed and compared with plain search.
   std::vector<io::near_feature> nearest(const reference::walked_ffn& of, std::size_t count) {
     using clock = std::chrono::steady_clock;
     graph_figures& figures = figures_[of.layer];
@@ -90,7 +90,7 @@ class walked_graphs {
       figures.found += static_cast<std::size_t>(std::ranges::count(exact, each.feature, &io::near_feature::feature));
     return out;
   }
-  /// Of the layers that were searched, and all of them as one.
+  /// Figures of each layer that was searched, and of all layers together.
   std::vector<graph_figures> figures() const {
     std::vector<graph_figures> out;
     graph_figures all;

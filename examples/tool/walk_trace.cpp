@@ -19,7 +19,7 @@ double size_of(std::span<const float> vector) {
   return std::sqrt(square);
 }
 
-/// What the walk told of a token: its features by what they add, largest first.
+/// Adds a layer's trace of a token: its features by contribution, the largest first.
 void add_layer(traced_token& to, const reference::walked_ffn& of, std::size_t top) {
   std::vector<float> adds(of.chosen.size());
   for (std::size_t i = 0; i < adds.size(); ++i)

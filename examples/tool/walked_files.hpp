@@ -20,7 +20,7 @@
 
 namespace intaglio::tool {
 
-/// Opened and held against each other.
+/// The files of a walk, opened and checked against each other.
 struct walked_files {
   io::checkpoint_features source;
   const engraved_model& plans;
@@ -40,7 +40,8 @@ struct walked_files {
   }
   const io::checkpoint& model() const { return source.model(); }
 
-  /// Of a text behind the model's BOS, or of a list of ids. @throws argument_error: none, or too many for the context
+  /// Ids of a text behind the model's BOS, or of a list of ids. @throws argument_error: none, or too many for the
+  /// context
   std::vector<std::uint32_t> ids(const std::optional<std::string>& text, const std::optional<std::string>& list) const {
     std::vector<std::int32_t> found;
     if (list) found = parse_ids(*list);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A device that pauses some ten milliseconds slows its clock down, an H100 to a sixth: what is timed runs behind work
-// that warms it, in the same submission, and between two products whose times tell the clock. Includes Vulkan.
+// Measures on a warm device. A device that pauses for some ten milliseconds lowers its clock, an H100 to a sixth. So
+// timed work runs behind work that warms the device, in the same submission, and between two products whose times show
+// the clock. Includes Vulkan.
 #pragma once
 
 #include <intaglio/gpu/queue.hpp>
@@ -44,10 +45,10 @@ class warmth {
     }
   }
 
-  /// Nanoseconds that each of the dispatches of `record` took, barriers in between included, of the median turn by
-  /// their sum. Turns whose products were slower than 1.05 times the fastest of all are measured again, up to three
-  /// times as many turns as asked for.
-  /// @param record called with a recorder once: what is timed, `dispatches` of them
+  /// Nanoseconds of each dispatch of `record`, including barriers in between, in the turn with the median sum. Turns
+  /// whose products were slower than 1.05 times the fastest are measured again, up to three times the requested number
+  /// of turns.
+  /// @param record called once with a recorder; it records `dispatches` timed dispatches
   /// @throws std::runtime_error the device did not keep its clock for half of the turns
   template <class Record>
   std::vector<double> times(std::uint32_t dispatches, int turns, const Record& record) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The caller's face of sessions that decode together, as <intaglio/session.hpp> is that of single ones.
+// Declares sessions that decode together, as a caller uses them. <intaglio/session.hpp> declares a single session.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Everything but Vulkan: layers, models, plans and their proofs. <intaglio/vulkan.hpp> runs them.
+// Everything except Vulkan: layers, models, plans and the proofs of plans. <intaglio/vulkan.hpp> runs the models.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"

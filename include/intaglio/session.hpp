@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The caller's face: sessions, their text, options, errors and devices, declared (docs/embedding.md). It costs a tenth
-// of <intaglio/vulkan.hpp>. One file of the program says INTAGLIO_IMPLEMENTATION before this include and instantiates
-// the session of each model: template class intaglio::session<Model>;
+// Declares what a caller uses: sessions, their text, options, errors and devices (docs/embedding.md). It costs a tenth
+// of the compile time of <intaglio/vulkan.hpp>. One file of the program defines INTAGLIO_IMPLEMENTATION before this
+// include and instantiates the session of each model: template class intaglio::session<Model>;
 #pragma once
 
 #include "intaglio/core/compiler.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// exp, log, sine and cosine as include/intaglio/kernels/arithmetic.hpp defines them: the same lines, so the same bits.
+// exp, log, sine and cosine as in include/intaglio/kernels/arithmetic.hpp: the same expressions, so the same bits.
 #ifndef INTAGLIO_ARITHMETIC
 #define INTAGLIO_ARITHMETIC
 
@@ -57,7 +57,7 @@ float canonical_log(float x) {
   return log_reduced(reduced, e);
 }
 
-// (sine, cosine) of a whole turn times phase / 2^32.
+// (sine, cosine) of phase / 2^32 of a whole turn.
 vec2 of_turn(uint phase) {
   uint quadrant = (phase + 0x20000000u) >> 30;
   int rest = int(phase - (quadrant << 30));
@@ -111,14 +111,14 @@ vec2 rope_turn(uint position, uint pair, uint head_dim, float theta) {
   return of_turn(rope_phase(position, rope_frequency(pair, head_dim, theta)));
 }
 
-// rope_turn of a frequency in turns a position: units of 2^-64 turn, lower word first.
+// rope_turn of a frequency in turns per position: units of 2^-64 turn, lower word first.
 vec2 rope_from_turns(uint position, uvec2 turns) {
   uint carried, low;
   umulExtended(position, turns.x, carried, low);
   return of_turn(position * turns.y + carried);
 }
 
-// float to half, round to nearest even: packHalf2x16 leaves the rounding open.
+// float to f16, rounded to nearest even: packHalf2x16 leaves the rounding open.
 uint half_from_float(float value) {
   uint bits = floatBitsToUint(value), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
   if (magnitude >= 0x7f800000u) return sign | (magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u);

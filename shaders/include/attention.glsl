@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: MIT
-// What the forms of attention share: places in the caches and the merging of spans. docs/kernels.md has the order of
+// Code that all attention kernels share: cache indices and the merging of spans. docs/kernels.md has the order of
 // operations.
 #ifndef INTAGLIO_ATTENTION
 #define INTAGLIO_ATTENTION
 
 const uint quads = head_dim / 4u;   // of channels
-const uint chunks = head_dim / 8u;  // of channels, as keys have them
+const uint chunks = head_dim / 8u;  // of channels; keys are stored by chunks
 const uint span_positions = 256u;   // kernels::attention_span
 
-// Of kernels that have them: positions that a token sees, whether the cache is a ring, and what scores are multiplied
-// with.
+// Kernels may define: the window of positions that a token sees, whether the cache is a ring, and the factor of scores.
 #ifndef attention_window
 #define attention_window 0u
 #define attention_ring 0u
 #define attention_scale 0.0
 #endif
 
-// First of the positions that a token sees which sees those before `count`.
+// The first position seen by a token that sees no position from `count` on.
 uint first_seen(uint count) {
   return attention_window != 0u && count > attention_window ? count - attention_window : 0u;
 }
-// Positions that a pass sees up to one, and where the cache has a span's first.
+// The end of the positions that a pass sees when it ends at `end`, and the cache's slot for a span's first position.
 uint seen_before(uint end) { return attention_ring != 0u ? end : min(end, context); }
 uint span_slot(uint first) { return attention_ring != 0u ? first % context : first; }
 
 #define minus_infinity uintBitsToFloat(0xff800000u)
 
-// Eight neighbouring channels as they lie in memory.
+// Eight neighbouring channels as stored.
 struct raw_chunk {
   uvec4 low, high;
 };
@@ -65,7 +64,7 @@ float octet_total(vec4 low, vec4 high) {
   return sum;
 }
 
-// Factors of what is there and of what comes, and the new maximum and total in `weight`.
+// Factors of the sums so far and of the next ones; `weight` becomes the merged maximum and total.
 vec2 merge_factors(inout vec2 weight, vec2 later) {
   float merged = max(weight.x, later.x);
   precise float old_distance = weight.x - merged, new_distance = later.x - merged;
@@ -79,8 +78,8 @@ vec4 merged_sums(vec4 sums, vec4 later, vec2 f) {
   return merged;
 }
 
-// Kernels that are no part of another one bound scores where attention_softcap is not 0, by
-// bound * tanh(score / bound), and may have sinks.
+// Kernels that define attention_softcap bound scores, unless it is 0, by bound * tanh(score / bound), and may have
+// sinks.
 #ifdef attention_softcap
 float bounded_score(float score) {
   precise float part = score / attention_softcap;
@@ -89,7 +88,7 @@ float bounded_score(float score) {
   return bounded;
 }
 
-// Sums of values over their total. A head's sink is one score more, whose value is 0.
+// Divides sums of values by their total. A head's sink counts as one more score, whose value is 0.
 vec4 attended(vec4 sums, vec2 weight, float sink) {
   if (attention_sinks != 0u) {
     vec2 f = merge_factors(weight, vec2(sink, 1.0));

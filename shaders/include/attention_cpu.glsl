@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention of some heads that share keys and values, by one subgroup of a CPU driver.
+// Attention of some heads that share keys and values, computed by one subgroup of a CPU driver.
 #ifndef INTAGLIO_ATTENTION_CPU
 #define INTAGLIO_ATTENTION_CPU
 
@@ -13,13 +13,13 @@
 #include "coded_cache.glsl"
 #endif
 
-#ifndef cache_place  // a span's slot, and where the cache has a position behind it
+#ifndef cache_place  // a span's slot, and the cache's slot for a position behind it
 #define slot_of_span(first) span_slot(first)
 #define cache_place(place) (place)
 #endif
 
 #define each_head(h) LATER_UNROLLED for (uint h = 0u; h < heads_together; ++h)
-// Channel quads of a lane, those past the last one repeating it.
+// Channel quads of a lane; those past the last one repeat it.
 const uint narrowest_lanes = subgroup_width == 0u ? 4u : subgroup_width;
 const uint slots = (quads + narrowest_lanes - 1u) / narrowest_lanes;
 #define each_slot(s) LATER_UNROLLED for (uint s = 0u; s < slots; ++s) if ((s)*subgroup_size < quads)
@@ -31,8 +31,8 @@ vec4 head_query[4][quads];
 vec4 head_sums[4][slots];
 vec2 head_weight[4];  // maximum and total
 
-// One span of `count` positions from slot `first` on, of which those from `seen` on are seen, into span_sums and
-// span_weight.
+// Computes one span of `count` positions from slot `first` on, of which the token sees those from `seen` on, into
+// span_sums and span_weight.
 vec4 span_sums[4][slots];
 vec2 span_weight[4];
 
@@ -109,7 +109,7 @@ void attend_span(uint kv_head, uint first, uint count, uint seen) {
       }
       each_head(h) each_slot(s) group_sums[h][s] = group_sums[h][s] + a[h][s];
     }
-    // (g0 + g1) + (g2 + g3); one that is not there counts as 0.
+    // (g0 + g1) + (g2 + g3); a group without octets counts as 0.
     bool odd = (group & 1u) != 0u;
     each_head(h) {
       precise float both = pair_total[h] + group_total[h];
@@ -129,7 +129,7 @@ void attend_span(uint kv_head, uint first, uint count, uint seen) {
   each_head(h) span_weight[h] = vec2(greatest[h], total[h]);
 }
 
-// A token's heads from first_head on. It sees positions from `start` on, those below `count`.
+// Computes a token's heads from first_head on. The token sees positions `start` to `count` - 1.
 void attend(uint token, uint first_head, uint start, uint count) {
   uint kv_head = first_head / (heads / kv_heads), row = (token * heads + first_head) * quads;
   each_head(h) {  // each quad is read once

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT
-// Attention of up to four heads that share keys and values, by a workgroup of four subgroups of 32 for a span: for long
-// contexts, where reading binds (shaders/attention.comp, heads_together above 1). A subgroup has a group of eight
-// octets. Lane = quarter of the channels * 8 + position for the scores, of which each quarter ends with those of one
-// head; then lane = four channels for the values, whose sums stay in registers. Loops are short: code that runs once
-// comes from memory as slowly as the cache does.
+// Attention of up to four heads that share keys and values, by a workgroup of four subgroups of 32 per span: for long
+// contexts, where reading limits the speed (shaders/attention.comp, heads_together above 1). A subgroup has a group of
+// eight octets. For scores, lane = quarter of the channels * 8 + position, and each quarter ends with the scores of one
+// head; for values, a lane has four channels, whose sums stay in registers. Loops are kept rolled: code that runs once
+// is fetched from memory as slowly as the cache.
 #ifndef INTAGLIO_ATTENTION_TOGETHER
 #define INTAGLIO_ATTENTION_TOGETHER
 
-#define ONE_BY_ONE [[dependency_infinite]]  // not written out (tools/embed_shaders)
+#define ONE_BY_ONE [[dependency_infinite]]  // not unrolled (tools/embed_shaders)
 const uint sharing = heads / kv_heads, head_groups = (sharing + heads_together - 1u) / heads_together;
 const uint octets_at_once = 2u, spans_at_once = 16u;
-// In `pool`: scores, then probabilities, by subgroup and head, 16 quads of positions each; queries by head. Behind
-// these are done with, sums of two groups by head.
+// In `pool`: scores, then probabilities, by subgroup and head, 16 quads of positions each; queries by head. After their
+// use: sums of two groups by head.
 const uint queries_at = 256u;
 
 struct together_span {
   uint key, first_row, count;  // index of the first chunk of keys, row of the first position; positions
-  bool whole;                  // all of them are seen, and there are as many as a span has
+  bool whole;                  // all of them are seen, and they fill a span
 };
 
-// Scores of a subgroup's octets, into the pool. @return the greatest of the lane's
+// Writes the scores of a subgroup's octets to the pool. @return the greatest score of the lane
 float score_octets(together_span at, uint first_octet, uint own_head) {
   uint quarter = lane >> 3, position = lane & 7u;
   bool odd = (quarter & 1u) != 0u, upper = (quarter & 2u) != 0u;
@@ -62,7 +62,7 @@ float score_octets(together_span at, uint first_octet, uint own_head) {
   return greatest;
 }
 
-// Scores of the pool as probabilities. @return their sum over a subgroup's octets
+// Turns the pool's scores into probabilities. @return their sum over a subgroup's octets
 float chances_of_octets(together_span at, uint first_octet, uint own_head, float greatest) {
   uint position = lane & 7u;
   precise float total = 0.0;
@@ -109,7 +109,7 @@ void sum_octets(together_span at, uint first_octet, uint quad) {
   LATER_UNROLLED for (uint h = 0u; h < 4u; ++h) group_sums[h] = sum_of[h];
 }
 
-// Hands a group's sums to the subgroup before it, `apart` of them, which adds them to its own.
+// Every 2 * apart-th subgroup adds the sums of the subgroup `apart` behind it to its own, through shared memory.
 void hand_over(uint apart) {
   barrier();
   if ((subgroup_index & (2u * apart - 1u)) == apart)
@@ -121,7 +121,7 @@ void hand_over(uint apart) {
     }
 }
 
-// Merges the spans of a head, which a subgroup has, in order; factors are found by lanes, a span each.
+// Merges a head's spans in order, by one subgroup; each lane finds the factors of one span.
 // @return sums of a lane's four channels; `weight` becomes their maximum and total
 vec4 merged_together(uint first, uint spans, uint quad) {
   vec4 merged = vec4(0.0);
@@ -135,7 +135,7 @@ vec4 merged_together(uint first, uint spans, uint quad) {
       float lower = subgroupShuffle(greatest, lane - min(lane, 1u << i));
       greatest = max(greatest, lower);
     }
-    float lower = subgroupShuffle(greatest, max(lane, 1u) - 1u);  // no choice around it: all lanes have to come by
+    float lower = subgroupShuffle(greatest, max(lane, 1u) - 1u);  // unconditional: all lanes must reach it
     if (lane == 0u) lower = before;
     precise float old_distance = lower - greatest, new_distance = its.x - greatest;
     bool starts = own == 0u;
@@ -161,7 +161,7 @@ vec4 merged_together(uint first, uint spans, uint quad) {
   return merged;
 }
 
-// One span of the heads of a group; the workgroup of a group that comes last merges them all.
+// Computes one span of a group of heads; the group's last workgroup to finish merges all of its spans.
 void attend_together(uint token, uint group, uint start, uint count) {
   uint kv_head = group / head_groups, first_of_group = group % head_groups * heads_together,
        first_head = kv_head * sharing + first_of_group, own_heads = min(heads_together, sharing - first_of_group);
@@ -192,7 +192,7 @@ void attend_together(uint token, uint group, uint start, uint count) {
   ONE_BY_ONE for (uint row = 0u; row < (quads + 31u) / 32u; ++row) {
     uint quad = min(lane + 32u * row, quads - 1u);
     sum_octets(at, first_octet, quad);
-    if (row + 1u < (quads + 31u) / 32u) {  // what the pool has is read again: sums take another way
+    if (row + 1u < (quads + 31u) / 32u) {  // the pool's content is read again, so the sums use another buffer
       LATER_UNROLLED for (uint h = 0u; h < 4u; ++h) octet_sums[(subgroup_index * 4u + h) * 32u + lane] = group_sums[h];
       continue;
     }

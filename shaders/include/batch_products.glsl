@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Products of shaders/layers_batch.comp: the weights of a subgroup's 16 rows with x of all tokens, a stage of columns
-// after the other, and the sums of the workgroup's columns.
-#ifndef INTAGLIO_MANY_PRODUCTS
-#define INTAGLIO_MANY_PRODUCTS
+// Products of shaders/layers_batch.comp: multiplies the weights of a subgroup's 16 rows by x of all tokens, one stage
+// of columns after the other, and gives the sums of the workgroup's columns.
+#ifndef INTAGLIO_BATCH_PRODUCTS
+#define INTAGLIO_BATCH_PRODUCTS
 
-// Where a lane's weights lie, of rows lane / 4 + 8 * n of its subgroup's tile: of its first stage (two steps) and way.
-// Where a block has 32 bytes of codes, a unit is one half of the eight blocks of a stage, of which a lane has two, so
-// that 128 bytes of a row come together; else it is a step, of whose four blocks a lane has one.
+// Address of a lane's weights of rows lane / 4 + 8 * n of its subgroup's tile, for its first stage (two steps) and way.
+// If a block has 32 bytes of codes, a unit is one half of each of a stage's eight blocks, of which a lane has two: so
+// 128 bytes of a row are loaded together. Else a unit is a step, and a lane has one of its four blocks.
 const bool placed = codec == codec_q8_0 || codec == codec_q4_0 || codec == codec_q4_1, by_halves = codec == codec_q8_0;
 struct weight_place {
   uint64_t codes, factors;
@@ -34,8 +34,8 @@ weight_place place_of(uint64_t weight, uint product) {
                                        : group + uint64_t(64u * blocks + 16u * out_.block + r * 4u);
   return out_;
 }
-// Weights of a stage's unit, `of_two` the second of a way that has both, into a slot. Of dense weights a unit is 64
-// columns: a way has two of a stage, or four.
+// Loads the weights of a stage's unit into a slot. of_two: 1 for the second unit of a way that has both. With dense
+// weights a unit is 64 columns: a way has two units of a stage, or four.
 void load_part(uint64_t weight, uint slot, uint n, uint stage, uint of_two) {
   uint block = 8u * stage;
 #ifdef INNER_NORMS
@@ -82,7 +82,7 @@ void fetch(uint64_t weight, uint product) {
 }
 
 uint sum_quad(uint member, uint token, uint q) { return member * sum_quads + token * 4u + (q ^ (token >> 1 & 3u)); }
-// Of the workgroup's columns, a quad of rows of a tile.
+// The sum over the workgroup's columns for a quad of rows of a tile.
 vec4 workgroup_sum(uint ways, uint tile, uint token, uint q) {
   vec4 y = pool[sum_quad(tile * ways, token, q)];
   if (ways == 2u) {
@@ -93,13 +93,13 @@ vec4 workgroup_sum(uint ways, uint tile, uint token, uint q) {
 }
 
 sums_of sums[4];  // of eight tokens each
-// 16 columns of both halves of the tile's rows, four words of f16, with those of all tokens.
+// Multiplies 16 columns of both halves of the tile's rows, four words of f16, by those of all tokens.
 #define MULTIPLY_TOKENS                            \
   weights_of w = weights_matrix(four[0], four[1]); \
   [[unroll]] for (uint g = 0u; g < 4u; ++g)        \
     if (g < row_groups) sums[g] = coopMatMulAdd(w, tokens_matrix(e == 0u ? words[g].xy : words[g].zw), sums[g]);
-// A unit of the subgroup's tile, whose weights are in slots 2 * k and 2 * k + 1, where those of a later stage take
-// their place. from: of x in pool
+// Multiplies a unit of the subgroup's tile. Its weights are in slots 2 * k and 2 * k + 1, which then receive those of a
+// later stage. from: offset of x in pool
 void multiply_unit(uint64_t weight, const uint k, uint block, uint later, uint of_two, uint from, uint magic) {
   uint r = lane >> 2 & 3u;
   block_factors by[2];
@@ -146,10 +146,10 @@ void multiply_unit(uint64_t weight, const uint k, uint block, uint later, uint o
     }
   }
 }
-// The ways of a stage have a unit each; where there is one way, it has both. While a stage is multiplied the next one's
-// x and the weights of two units are on their way. x is brought in front of the products: a wait is for all reads on
-// their way, and so is one for x and weights. Of q8_0 it is brought between a stage's two units, where subgroups are
-// apart, so that some bring while others multiply.
+// Each way of a stage has one unit; a single way has both. While a stage is multiplied, the next stage's x and the
+// weights of two units are in flight. x is read before the products: a wait is for all reads in flight, so this is one
+// wait for x and weights. With q8_0 it is read between a stage's two units, where subgroups drift apart, so that some
+// read while others multiply.
 void multiply(uint product, uint64_t weight, SharedQuads x, x_place at, uint most) {
   uint ways = ways_of(product), stages = stages_of(product), magic = code_magic;
   const uint second_unit = by_halves ? 64u : step_quads;  // of a stage's x in pool
@@ -169,7 +169,7 @@ void multiply(uint product, uint64_t weight, SharedQuads x, x_place at, uint mos
       uint from = (stage & 1u) * buffer_quads + lane, its = turned(stage),
            next_stage = turned(min(stage + 1u, stages - 1u));
       bring_next(next_stage, ~stage & 1u, turned(min(stage + 2u, stages - 1u))) if (works) {
-        [[dont_unroll]] for (uint i = 0u; i < 3u - ways; ++i) {  // halves of the stage
+        [[dont_unroll]] for (uint i = 0u; i < 3u - ways; ++i) {  // units of the stage
           bool last = i + ways == 2u;
           uint later = last ? next_stage : its, unit = last ? 0u : 2u,
                of_half = from + (ways == 2u ? sub & 1u : i) * step_quads;

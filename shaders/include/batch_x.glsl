@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT
-// x of the products of shaders/layers_batch.comp, which passes by in shared memory: where it lies, how it comes there,
-// and what its tokens are scaled with.
-#ifndef INTAGLIO_MANY_X
-#define INTAGLIO_MANY_X
+// x of the products of shaders/layers_batch.comp, which goes through shared memory: its offsets, how it is read, and
+// the scales of its tokens.
+#ifndef INTAGLIO_BATCH_X
+#define INTAGLIO_BATCH_X
 
-// Workgroups take a product's stages in turn from different ones on, so that they do not all read the same columns of
-// their rows, which lie in few channels of memory.
+// Workgroups begin a product with different stages, so that they do not all read the same columns of their rows, which
+// are in few channels of memory.
 uint first_stage, stage_count;
 uint turned(uint stage) {
   uint its = stage + first_stage;
   return its < stage_count ? its : its - stage_count;
 }
 
-// Of x a quad is four words of f16 of an octet of a token. Two steps are a stage, of which an invocation brings an
-// octet of a token; where there are many tokens, that of both steps.
+// A quad of x is four words of f16, an octet of a token's columns. A stage is two steps. An invocation reads one octet
+// of a token per stage, or with many tokens one in each of both steps.
 #define brought_group (sub / 4u % row_groups)
 #define brought_token (brought_group * 8u + lane / 4u)
-#define brought_step (sub / (4u * row_groups))  // of the stage; where 16 subgroups bring but one, the other too
+#define brought_step (sub / (4u * row_groups))  // of the stage; 16 subgroups read one step, then the other
 const bool brings_two = row_groups == 4u;
 const uint stage_quads = 2u * step_quads;
-// Of the invocation's first octet of the first stage: in x, its octet of columns, in pool; and how scales of its
-// columns are found.
+// The invocation's first octet of the first stage: its quad in x, its octet of columns, its offset in pool; and the
+// numbers that find the scales of its columns.
 struct x_place {
   uint quad, column, to, scale_by, scale_reciprocal;
 };
-// Of blocks a lane has one, of dense weights four lanes have neighbouring octets.
+// A lane has one block; with dense weights four lanes have neighbouring octets.
 #ifdef INNER_NORMS
 uint octet_in_step(uint quad, uint c) { return dense ? quad * 4u + c : c * 4u + quad; }
 uint octet_place(uint o) { return dense ? (o >> 2 & 3u) * 32u + (o & 3u) : (o & 3u) * 32u + (o >> 2 & 3u); }
@@ -35,7 +35,7 @@ uint octet_place(uint o) { return (o & 3u) * 32u + (o >> 2 & 3u); }
 uint octet_quad(uint o, uint token) {
   return (o / 16u * row_groups + token / 8u) * 128u + (token & 7u) * 4u + octet_place(o);
 }
-// Which of a token's scales an octet of columns has: a quotient, here as the upper word of a product, which is exact
+// Index of an octet's scale among the token's: a quotient, here computed as the upper word of a product, which is exact
 // for the columns that kernels::layers_batch::most_columns allows.
 uint reciprocal(uint divisor) { return 0xffffffffu / divisor + 1u; }
 x_place bring_place(uint product) {
@@ -63,7 +63,7 @@ void ask(SharedQuads x, x_place at, uint stage, out uvec4 words[2]) {
   if (all_bring || sub < 8u) words[0] = x.at[at.quad + stage * stage_quads];
   if (brings_two) words[1] = x.at[at.quad + stage * stage_quads + step_quads];
 }
-// What an octet is multiplied with to be on the scale of the token's largest.
+// The factor that brings an octet to the scale of the token's largest value.
 f16vec2 factor_of(uint product, x_place at, uint o, uint most) {
   uint its_scale = scale_of(product, at, o),
        exponent = floatBitsToUint(scratched(brought_token * 33u + (its_scale >> 2))) >> 8u * (its_scale & 3u) & 255u;
@@ -87,7 +87,7 @@ void bring(SharedQuads x, uint product, x_place at, uint stage, uint to, uint mo
   if (brings_two) leave_octet(place_ + step_quads, second_by, q[1]);
 }
 
-// Scales of a product's x, and how many quads of them a token has.
+// Scales of a product's x, and the quads of scales per token.
 SharedQuads scales_of(uint64_t exchange, uint product) {
   return SharedQuads(exchange + uint64_t(product == qkv          ? x_scales_at
                                          : product == projection ? attended_scales_at
@@ -95,8 +95,8 @@ SharedQuads scales_of(uint64_t exchange, uint product) {
                                                                  : gated_scales_at));
 }
 uint scale_quads(uint product) { return (product == projection ? tasks_of_row * value_slices : parts) / 4u; }
-// Scales of all tokens, as exponents, and of norms the factors of tokens; the first x. @return the exponent of the
-// largest scale of the token that the invocation brings
+// Reads the scales of all tokens, as exponents, the first x and, for a norm, the tokens' factors.
+// @return the exponent of the largest scale of the token whose x the invocation reads
 uint take(uint64_t exchange, SharedQuads x, x_place at, uint product) {
   bool normalises = product == qkv || product == gate_up;
   uint t = gl_LocalInvocationIndex, token = min(t / 16u, most_rows - 1u), count = scale_quads(product);
@@ -125,7 +125,7 @@ uint take(uint64_t exchange, SharedQuads x, x_place at, uint product) {
           scratched(token * 33u + index) = uintBitsToFloat(e.x | e.y << 8 | e.z << 16 | e.w << 24);
       }
     }
-  // In the second half of x's place.
+  // In the second half of the buffer of x.
   const uint mosts_at = 4u * buffer_quads, sums_at = mosts_at + most_rows * 20u;
   if (t < 16u * most_rows) {
     pooled(mosts_at + token * 20u + t % 16u) = uintBitsToFloat(most);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Sums in shared memory, of shaders that have them as `pooled` numbers.
+// Sums in shared memory, for shaders that define `pooled`.
 #ifndef INTAGLIO_BLOCK_SUM
 #define INTAGLIO_BLOCK_SUM
 
-// The butterfly over 32 sums, in pool.
+// The butterfly sum of 32 numbers in pool.
 float block_sum(uint at) {
   precise vec4 q[4];
   [[unroll]] for (uint i = 0u; i < 4u; ++i)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which rows a tile of a product of a chunk of tokens has: neighbouring tokens, or with experts the rows of a list of
-// expert_tiles, in whose order `quantize_f16` leaves x. The including shader has the constants experts_used,
+// The rows of a tile of a product of a chunk of tokens: neighbouring tokens, or with experts the rows of a list of
+// expert_tiles, in whose order `quantize_f16` writes x. The including shader has the constants experts_used,
 // list_tokens, tile_tokens, rows and max_tokens, and `tiles` and `state` to read.
 #ifndef INTAGLIO_CHUNK_ROWS
 #define INTAGLIO_CHUNK_ROWS
@@ -8,7 +8,7 @@
 const bool in_lists = experts_used != 0u;
 
 struct chunk_place {
-  uint first, end;   // rows of the input; end is not above first where the tile has none
+  uint first, end;   // rows of the input; an empty tile has end <= first
   uint first_group;  // of the expert's matrix
   uint list;         // word of the first row's pair
 };
@@ -29,7 +29,7 @@ void find_rows() {
   chunk.end = min(chunk.end, chunk.first + tile_tokens);
 }
 
-// Of the output: a token, or a pair of token and choice.
+// Row of the output: a token, or a pair of token and choice.
 uint output_row(uint row) { return in_lists ? tiles.at[chunk.list + row - chunk.first] : row; }
 
 #endif

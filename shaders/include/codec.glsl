@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Weights of a codec in groups of four rows (kernels/matmul_layout.hpp). The including shader has the constants `codec`
-// and `columns`. A shader of several codecs includes what depends on one again for each (once_more.glsl).
+// and `columns`. A shader of several codecs includes the codec's code again for each further one (once_more.glsl).
 #if !defined(INTAGLIO_CODEC) || defined(ONCE_MORE)
 #define INTAGLIO_CODEC
 
 #include "intaglio/codecs/rows.h"
 
-// What the codec's row says; all of it folds away when a pipeline is made. No row: dense.
+// Fields of the codec's row; they are constant-folded when a pipeline is made. A codec without a row is dense.
 #define BITS_OF(name, id, bits, zero, table, form, per, least) codec == id ? bits:
 #define ZERO_OF(name, id, bits, zero, table, form, per, least) codec == id ? zero:
 #define TABLE_OF(name, id, bits, zero, table, form, per, least) codec == id ? table:
@@ -16,14 +16,14 @@
 const uint code_bits = INTAGLIO_BLOCK_CODECS(BITS_OF) 0u, value_table = INTAGLIO_BLOCK_CODECS(TABLE_OF) 0u,
            factor_form = INTAGLIO_BLOCK_CODECS(FORM_OF) 0u;
 const int zero_code = INTAGLIO_BLOCK_CODECS(ZERO_OF) 0;
-// Halves of a block have factors of their own; there is something to add to all codes.
+// Each half of a block has factors of its own; a minimum is added to all codes.
 const bool by_halves_of_block = (INTAGLIO_BLOCK_CODECS(PER_OF) 32u) == 16u,
            has_least = (INTAGLIO_BLOCK_CODECS(LEAST_OF) 0u) != 0u;
-// Codes come as signed bytes, or as unsigned ones from which the sums are to take `late_zero` each.
+// Codes are signed bytes, or unsigned ones; with unsigned codes `late_zero` is subtracted from sums for each code.
 const bool is_subtracted = by_halves_of_block && zero_code != 0, signed_table = value_table != 0u && zero_code == 0,
            signed_numbers = code_bits == 8u || signed_table, signed_codes = signed_numbers || is_subtracted;
 const int late_zero = signed_codes ? 0 : zero_code;
-// Bytes of a row's codes and factors, of each 32 columns, and of what 256 have in common.
+// Bytes of a row's codes and factors, per 32 columns, and bytes of the factors that 256 columns share.
 const uint factor_each = factor_form == FACTOR_HEAD ? 0u : factor_form == FACTOR_BYTE ? 1u : 2u;
 const uint row_code_bytes = 4u * code_bits,
            factor_bytes = factor_each * (by_halves_of_block ? 2u : 1u) * (has_least ? 2u : 1u),
@@ -35,16 +35,16 @@ const uint row_code_bytes = 4u * code_bits,
 #define COUNT_UNKNOWN(name, id, bits, zero, table, form, per, least) \
   +(INTAGLIO_KNOWN_ROW(bits, table, form, per, least) ? 0 : 1)
 struct rows_are_known {
-  int at[1 - 2 * (0 INTAGLIO_BLOCK_CODECS(COUNT_UNKNOWN))];  // no array where one is not
+  int at[1 - 2 * (0 INTAGLIO_BLOCK_CODECS(COUNT_UNKNOWN))];  // a negative length, and so an error, if one is unknown
 };
-// Of the codecs that have forms of their own beside the general one.
+// Numbers of the codecs that have code of their own beside the general code.
 #define NUMBER_OF(name, id, bits, zero, table, form, per, least) const uint codec_##name = id;
 INTAGLIO_BLOCK_CODECS(NUMBER_OF)
 
 #define dense (codec <= element_bf16)
 #define blocks (columns / 32u)
 #define supers (columns / 256u)
-// Octets of columns of a dense row, and what they take.
+// Octets of columns of a dense row, and quads of words per octet.
 #define octets ((columns + 7u) / 8u)
 #define octet_quads (codec == element_f32 ? 2u : 1u)
 // Quads of words of four rows.
@@ -55,20 +55,20 @@ struct octet {
   vec4 low, high;
 };
 
-// An octet of columns, or the codes of a block of them, of row r of a group as they lie there, and what a block's four
-// rows are scaled with.
+// An octet of columns of row r of a group, or the codes of a block of columns, as stored, and the factors of a block's
+// four rows.
 // Planes of 8 or 4 bits are in a (and b), of 2 bits in b.xy, of 1 bit in b.z.
 struct raw_codes {
   uvec4 a, b;
 };
-// FACTOR_HEAD: row r is that of row r. Else row[0] has the factors of all rows and, if these are f16, what 256 columns
-// have in common as row[0].zw; two such a row are row[1].
+// FACTOR_HEAD: row[r] is the head of row r. Else row[0] has the factors of all rows and, if these are f16, the factors
+// that 256 columns share as row[0].zw, or as row[1] if these are two per row.
 struct raw_factors {
   uvec4 row[4];
 };
 
-// Where a lane's octet or block begins among the quads of words of a group, and among its pairs: what follows lies at
-// distances that are constants, which go into the loads.
+// Where a lane's octet or block begins among the quads of words of a group, and among its pairs. Everything after is at
+// constant distances, which are part of the loads.
 struct lane_place {
   uvec2 group, quads, pairs, words;
 };
@@ -132,7 +132,8 @@ octet octet_of(raw_codes raw) {
 uint chosen(uint mask, uint if_0, uint if_1) { return (if_0 & ~mask) | (if_1 & mask); }
 #endif
 
-// A table's numbers. Codes of one are held as planes of a bit each: bit 8k + e of plane b is bit b of column 4e + k.
+// Values of a codec's table. Their codes are stored as planes of one bit each: bit 8k + e of plane b is bit b of column
+// 4e + k.
 #define ENTRY_0(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n0:
 #define ENTRY_1(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n1:
 #define ENTRY_2(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n2:
@@ -170,21 +171,21 @@ uvec4 planes_of(raw_codes raw) {
   if (code_bits == 4u) return raw.a;
   return code_bits == 1u ? uvec4(raw.b.z, 0u, 0u, 0u) : uvec4(raw.b.xyz, 0u);
 }
-// What masks of the bits of codes choose of 16.
+// The one of 16 values that bit masks of the codes choose.
 #define CHOSEN_OF(masks, of)                                                                  \
   chosen(masks.w, CHOSEN_OF_8(masks, of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7)), \
          CHOSEN_OF_8(masks, of(8), of(9), of(10), of(11), of(12), of(13), of(14), of(15)))
 #define CHOSEN_OF_8(masks, n0, n1, n2, n3, n4, n5, n6, n7)                           \
   chosen(masks.z, chosen(masks.y, chosen(masks.x, n0, n1), chosen(masks.x, n2, n3)), \
          chosen(masks.y, chosen(masks.x, n4, n5), chosen(masks.x, n6, n7)))
-// Numbers of columns 4e .. 4e + 3, a byte each: all four at once.
+// Values of columns 4e .. 4e + 3, one byte each, computed together.
 #define ALL_FOUR(i) (uint(number_##i & 255) * 0x01010101u)
 uint table_word(uvec4 planes, uint e) {
   uvec4 masks = (planes >> e & 0x01010101u) * 255u;
   return CHOSEN_OF(masks, ALL_FOUR);
 }
-// Those of a block: bits of all 32 numbers at once, of which a row of eight words is then turned into its columns. Bits
-// that no number of the table has fold away.
+// Table values of a block: computes the bits of all 32 values together, then transposes each row of eight words into
+// columns. Bits that no value of the table has are constant-folded.
 #ifndef ONCE_MORE
 struct block_words {
   uvec4 low, high;  // columns 0 .. 15 and 16 .. 31
@@ -200,7 +201,7 @@ struct block_words {
 #define BIT_6(i) WHETHER(6, i)
 #define BIT_7(i) WHETHER(7, i)
 #ifndef ONCE_MORE
-void swap_bits(inout uvec4 a, inout uvec4 b, uint distance_, uint mask) {  // mask: the upper ones
+void swap_bits(inout uvec4 a, inout uvec4 b, uint distance_, uint mask) {  // mask: the upper bits
   uvec4 first = (a & ~mask) | (b << distance_ & mask), second = (a >> distance_ & ~mask) | (b & mask);
   a = first;
   b = second;
@@ -220,7 +221,7 @@ block_words table_words(uvec4 planes) {
   return block_words(uvec4(a.x, b.x, a.y, b.y), uvec4(a.z, b.z, a.w, b.w));
 }
 
-// Columns 4e .. 4e + 3 as bytes: the codes that are in memory, or their table's numbers.
+// Columns 4e .. 4e + 3 as bytes: the stored codes, or their table's values.
 uint plain_codes(raw_codes raw, uint e) {
   if (code_bits == 8u) return e < 4u ? raw.a[e & 3u] : raw.b[e & 3u];
   if (value_table != 0u) return table_word(planes_of(raw), e);
@@ -230,12 +231,12 @@ uint plain_codes(raw_codes raw, uint e) {
   if ((code_bits & 1u) != 0u) codes |= (raw.b.z >> e & 0x01010101u) << (code_bits & 6u);
   return codes;
 }
-// Their numbers, signed, or less late_zero where signed_codes says that they are not.
+// Signed values of the codes; if signed_codes is false, the codes, from which late_zero is still to be subtracted.
 uint less_zero(uint codes) {
   return is_subtracted ? (codes + uint(128 - zero_code) * 0x01010101u) ^ 0x80808080u : codes;
 }
 uint code_word(raw_codes raw, uint e) { return less_zero(plain_codes(raw, e)); }
-// Words of a block, of which a table's are found together: `words` of the block, then word e.
+// All words of a block, computed together if they come from a table; then word e of them.
 block_words words_ahead(raw_codes raw) {
   block_words words = block_words(uvec4(0u), uvec4(0u));
   if (value_table != 0u) words = table_words(planes_of(raw));
@@ -253,7 +254,7 @@ uint half_of(uvec4 words, uint index) { return (words[index >> 1] >> (16u * (ind
 vec2 signed_bytes_of(uint bits) { return vec2(bitfieldExtract(int(bits), 0, 8), bitfieldExtract(int(bits), 8, 8)); }
 #endif
 
-// What a row's codes are multiplied with: d of each half of the block, and what is added to each.
+// The factors of a row's codes: d of each half of the block, and the number added in each half.
 vec4 f16_factors(raw_factors raw, uint r, uint block) {
   vec4 out_ = vec4(0.0);
   if (factor_form == FACTOR_HALF) {
@@ -273,7 +274,7 @@ vec4 f16_factors(raw_factors raw, uint r, uint block) {
     out_.xy = d * table_unit;
     if (has_least) out_.zw = -m;
   } else if (factor_form == FACTOR_HEAD) {
-    // Six bits of bytes 4 + k and 8 + k of the head, k below 4, or four of byte 8 + k and two of those.
+    // Six bits of bytes 4 + k and 8 + k of the head for k below 4; else four bits of byte 8 + k and two of those bytes.
     uvec4 head = raw.row[r];
     uint k = block & 7u, shift = 8u * (k & 3u), a = head.y >> shift, b = head.z >> shift, c = head.w >> shift;
     uint scale = k < 4u ? a & 63u : (c & 15u) | (a >> 2) & 48u;
@@ -283,10 +284,10 @@ vec4 f16_factors(raw_factors raw, uint r, uint block) {
   }
   return out_;
 }
-// Of codecs whose blocks have at most one to add.
+// For codecs whose blocks have at most one number to add.
 vec3 row_factors(raw_factors raw, uint r, uint block) { return f16_factors(raw, r, block).xyz; }
 
-// Columns 4 * quad .. of a row, widened.
+// Columns 4 * quad .. 4 * quad + 3 of a row, as f32.
 vec4 load_columns(Words from, uint row, uint quad) {
   if (dense) {
     octet eight = octet_of(load_codes(place_in_group(from, row / 4u, quad / 2u), row & 3u));

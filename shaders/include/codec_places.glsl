@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Codecs of the places of a layer in shaders/layers_coded.comp, which has the constant `codec` and, of several, a word
-// a place beside it.
+// The codec of each matrix of a layer in shaders/layers_coded.comp, which has the constant `codec` and, with several
+// codecs, one more word per matrix.
 #ifndef INTAGLIO_CODEC_PLACES
 #define INTAGLIO_CODEC_PLACES
 
-// What the codec's row says in one word, as kernels::layers_coded::codec_word has it: each number of it chosen among
+// The fields of the codec's row in one word, as kernels::layers_coded::codec_word packs them: choosing each field among
 // all rows would take more declarations than a header holds.
 #include "intaglio/codecs/rows.h"
 #define ROW_OF(name, id, bits, zero, table, form, per, least) \
@@ -15,7 +15,7 @@ INTAGLIO_BLOCK_CODECS(NUMBER_OF_ROW)
 #undef INTAGLIO_BLOCK_CODECS
 #undef INTAGLIO_KNOWN_ROW
 #define INTAGLIO_KNOWN_ROW(bits, table, form, per, least) true
-#if MIXED  // of codecs whose numbers are no table's: there is no room for seven of each
+#if MIXED  // only codecs without a table: there is no room for seven tables
 #undef INTAGLIO_VALUE_TABLES
 #define INTAGLIO_VALUE_TABLES(table)
 #define ROW_TABLE 0u

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
-// A layer's keys or values as codes with factors: kernels/cache_layout.hpp has the layout. The including shader has
-// head_dim, context and cache_element. Behind attention.glsl: loads from caches of any element.
+// A layer's keys or values stored as codes with factors: kernels/cache_layout.hpp has the layout. The including shader
+// has head_dim, context and cache_element. After attention.glsl is included: loads from caches of any element.
 #ifndef INTAGLIO_CODED_CACHE
 #define INTAGLIO_CODED_CACHE
 
 const uint element_q8_0 = 3u, element_q4_0 = 4u;  // kernels::element
 const uint cache_bits = cache_element == element_q8_0 ? 8u : cache_element == element_q4_0 ? 4u : 0u;  // of a code
 const bool coded_cache = cache_bits != 0u;
-// Words of 8 codes, of the codes of an octet of positions, and of all of it.
+// Words of 8 codes, of the codes of an octet of positions, and of the whole octet.
 const uint chunk_words = cache_bits / 4u, code_words = head_dim * chunk_words,
            octet_words = code_words + 8u * ((head_dim + 63u) / 64u);
 
-// The word of an octet that has the factors of a chunk's block and of its neighbour.
+// The word of an octet that holds the factors of a chunk's block and of the neighbouring block.
 uint factor_word(uint chunk, uint position) { return code_words + chunk / 8u * 8u + position; }
 
 #ifdef INTAGLIO_ATTENTION
-// Rows of values of a head: those of codes are whole octets.
+// Rows of values of a head; rows of codes fill whole octets.
 const uint value_rows = coded_cache ? (context + 7u) & ~7u : context;
 
-// 8 codes, then their factor. item: the chunk's place among the octet's codes.
+// Loads 8 codes, then their factor. item: index of the chunk among the octet's codes.
 uvec4 load_codes(Words from, uint octet, uint item, uint chunk, uint position) {
   uint base = octet * octet_words, factors = from.at[base + factor_word(chunk, position)],
        factor = (chunk & 4u) == 0u ? factors & 0xffffu : factors >> 16;
@@ -31,7 +31,7 @@ uvec4 load_value_codes(Words values, uint index) {
   return load_codes(values, row / 8u, (row & 7u) * chunks + chunk, chunk, row & 7u);
 }
 
-// f16_pair() of CPU drivers takes finite ones alone.
+// f16_pair() of CPU drivers converts finite numbers only.
 float factor_of(uint half_bits) {
   return (half_bits & 0x7c00u) == 0x7c00u ? uintBitsToFloat(0x7fc00000u) : f16_pair(half_bits).x;
 }

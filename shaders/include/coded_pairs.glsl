@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Pairs of neighbouring rows of a codec in shaders/layers_coded.comp: where their weights lie, how they are loaded and
-// multiplied. What depends on the codec comes from codec.glsl, so that it can be included for several of them.
+// Pairs of neighbouring rows of a codec in shaders/layers_coded.comp: their addresses, loads and products. Everything
+// that depends on the codec comes from codec.glsl, so that this file can be included for several codecs.
 
 // Whether products take sums of the input.
 const bool takes_sums = late_zero != 0 || has_least;
-// Bytes of what factors of 32 lanes' units take, and of what 256 columns have in common.
+// Bytes of the factors of 32 lanes' units, and of the factors that 256 columns share.
 const uint round_factors = factor_form == FACTOR_HEAD ? 64u : 128u * factor_bytes,
            supers_each = factor_form == FACTOR_HEAD ? 0u : super_bytes;
 pair_place place_of(uint64_t weight, uint product, uint pair) {
@@ -23,7 +23,7 @@ pair_place place_of(uint64_t weight, uint product, uint pair) {
   out_.more = group + uint64_t(4u * (row_code_bytes + factor_bytes) * n + (lane / 8u * 4u + 2u * h) * supers_each);
   return out_;
 }
-// Some rounds on.
+// The address some rounds further.
 pair_place behind(pair_place from, uint rounds) {
   from.codes += uint64_t(rounds * 512u * (dense ? octet_quads : 1u));
   from.upper += uint64_t(rounds * 256u);
@@ -33,10 +33,10 @@ pair_place behind(pair_place from, uint rounds) {
   return from;
 }
 
-// Round k from there on, which is the product's round `round`. Distances that are constants go into the loads.
+// Loads round k from `from` on, which is round `round` of the product. Constant distances are part of the loads.
 pair_unit load_pair(pair_place from, uint k, uint round) {
   uint n = from.units;
-  if (ragged && 32u * round + 31u >= n) {  // the last unit again where there are no more
+  if (ragged && 32u * round + 31u >= n) {  // the last unit again if there are no more
     uint rest = n - 1u - 32u * round, back = lane - min(lane, rest), supers_back = lane / 8u - min(lane, rest) / 8u;
     from.codes -= uint64_t(back * 16u * (dense ? octet_quads : 1u));
     from.upper -= uint64_t(back * 8u);
@@ -59,7 +59,7 @@ pair_unit load_pair(pair_place from, uint k, uint round) {
     if ((code_bits & 2u) != 0u) unit.row[r].b.xy = WordPairs(from.upper + uint64_t(8u * r * n)).at[k * 32u];
     if ((code_bits & 1u) != 0u) unit.row[r].b.z = Words(from.lowest + uint64_t(4u * r * n)).at[k * 32u];
   }
-  // Factors of both rows lie behind each other.
+  // The factors of both rows are adjacent.
   if (factor_form == FACTOR_HEAD) {
     unit.factors.row[0] = WordQuads(from.factors).at[k * 4u];
     unit.factors.row[1] = WordQuads(from.factors + uint64_t(2u * n)).at[k * 4u];
@@ -73,7 +73,7 @@ pair_unit load_pair(pair_place from, uint k, uint round) {
   return unit;
 }
 
-// The subgroup's first pair of rows of a product, of which it takes every so manieth from `first` on.
+// Address of the subgroup's pair of rows number `first` of a product, or of the last pair if there are fewer.
 pair_place first_place(uint64_t weight, uint product, uint first) {
   return place_of(weight, product, row_pair(product, min(first, max(items_of(product), 1u) - 1u)));
 }
@@ -113,7 +113,8 @@ void add_round(inout float y[2], inout vec4 low[2], inout vec4 high[2], pair_uni
     }
   }
 }
-// Rounds base .. of a pair of rows; the slots then hold those behind them, or the first ones of the next pair.
+// Adds rounds from `base` on of a pair of rows; the slots then hold the following rounds, or the first ones of the next
+// pair.
 void add_rounds(inout float y[2], inout vec4 low[2], inout vec4 high[2], pair_place here, pair_place there, bool last,
                 uint base, uint rounds, uint n, uint staged) {
   pair_place from = there;
@@ -129,8 +130,8 @@ void add_rounds(inout float y[2], inout vec4 low[2], inout vec4 high[2], pair_pl
   }
 }
 
-// `parts`: the input comes in two parts, over which sums go on, so that bits are the same; all subgroups pass the
-// barriers then, those without a pair of rows as well.
+// `parts`: the input is staged in two parts and sums continue over both, so that the bits are unchanged; all subgroups
+// then reach the barriers, also those without a pair of rows.
 void multiply(uint product, uint64_t weight, uint64_t to, uint first, uint apiece, bool parts) {
   uint quads_ = columns_of(product) / 4u;
   uint n = units_of(product), rounds = rounds_of(product), count = items_of(product);

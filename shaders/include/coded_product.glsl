@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
 // Products of coded weights and activations of a token: 32 columns at a time in integers, or octets of columns in
 // floats (docs/kernels.md, "Product of coded weights"). The including shader has codec.glsl, and EACH_UNROLLED for
-// loops of a constant's length.
+// loops of constant length.
 #if !defined(INTAGLIO_CODED_PRODUCT) || defined(ONCE_MORE)
 #define INTAGLIO_CODED_PRODUCT
 #ifndef ONCE_MORE
 
-// 32 activations in 24 bits of a common scale: upper bytes of columns 4e .. are word e. With dot products the middle
-// bytes are word 8 + e, the lower ones word 16 + e; else the lower two bytes of columns 2i and 2i + 1 are word 8 + i.
-// Sums of the upper bytes and of what is below them.
+// 32 activations as integers of 24 bits with a common scale: word e has the upper bytes of columns 4e .. 4e + 3. With
+// dot products word 8 + e has the middle bytes and word 16 + e the lower ones; else word 8 + i has the lower two bytes
+// of columns 2i and 2i + 1. Also sums of the upper bytes and of the bytes below them.
 struct fixed_block {
   uvec4 words[6];
   float scale;
   ivec2 sums;
 };
 
-// Adds products of codes and activations of four columns, the upper bytes' and what is below them.
+// Adds products of four columns' codes with the upper bytes and with the bytes below them.
 void add_products(inout ivec2 sums, uint codes, fixed_block x, uint e) {
   int c = int(codes);
 #if INTEGER_DOT
@@ -32,7 +32,7 @@ void add_products(inout ivec2 sums, uint codes, fixed_block x, uint e) {
 #endif
 }
 
-// As a float: rounded below the upper bytes, then once more.
+// As a float: the part below the upper bytes is rounded first, then the sum.
 float whole(ivec2 sums) {
 #ifdef sums_by_byte
   precise float sum = fma(float(sums.x), 65536.0, float(sums.y));  // the product is exact, so these are the same bits
@@ -43,8 +43,8 @@ float whole(ivec2 sums) {
 }
 
 #endif
-// Where a shader says so (sums_by_byte, of codecs with one factor a block) the sums of each of the three bytes are
-// joined behind the block: fewer instructions, but registers until then. Adds a block of a row.
+// With sums_by_byte (for codecs with one factor per block) the sums of the three bytes are joined after the block:
+// fewer instructions, but more registers until then. Adds a block of a row.
 float add_block(float sum, raw_codes raw, vec4 factor, fixed_block x) {
   precise float out_ = sum;
   block_words words = words_ahead(raw);

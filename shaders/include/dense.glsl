@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Four rows of dense weights times the normalised activations of a token. The including shader has `weight`, `columns`,
-// `rows`, `weight_element` and the activations in shared_y.
+// Products of four rows of dense weights and a token's normalised activations. The including shader has `weight`,
+// `columns`, `rows`, `weight_element` and the activations in shared_y.
 #ifndef INTAGLIO_DENSE
 #define INTAGLIO_DENSE
 
 #include "octets.glsl"
 
 #if WIDE_LOADS
-// llvmpipe reads shared memory in a loop over the lanes for each load, whatever its size.
+// llvmpipe reads shared memory in a loop over the lanes for each load, whatever the load's size.
 shared u64vec4 shared_y[columns / 8u];
 
 void share_y(uint quad, vec4 y) {
@@ -35,8 +35,8 @@ void add_octets(uint group, uint index, inout vec4 low[4], inout vec4 high[4]) {
 }
 
 // Products of rows 4 * group .. 4 * group + 3: a quarter of the lanes ends with each (virtual_sum4). All virtual lanes
-// of a block before the next block, in the order of memory, or no prefetcher follows; short rows stay in caches, and
-// one virtual lane after the other takes fewer sums at a time.
+// of a block are computed before the next block, in the order of memory, which prefetchers follow. Short rows stay in
+// caches; there one virtual lane after the other needs fewer sums at a time.
 float four_rows(uint group) {
   vec4 low[8][4], high[8][4], part[8];
   LATER_UNROLLED for (uint j = 0u; j < 8u; ++j) LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) low[j][k] = high[j][k] =

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// For tests, on devices that multiply no matrices: f16 of 16 tokens, spread over 32 invocations as NVIDIA's devices
-// have them, times 16 rows or columns in `staged`, through shared memory. All invocations of a workgroup have to come
-// by together.
+// For tests on devices without cooperative matrices: f16 of 16 tokens, distributed over 32 invocations as on NVIDIA's
+// devices, times 16 rows or columns in `staged`, through shared memory. All invocations of a workgroup have to reach
+// the calls together.
 #ifndef INTAGLIO_EMULATED_ATTENTION
 #define INTAGLIO_EMULATED_ATTENTION
 
 #undef LATER_UNROLLED
-#define LATER_UNROLLED [[dependency_infinite]]  // not at all (tools/embed_shaders): llvmpipe would compile for minutes
+#define LATER_UNROLLED [[dependency_infinite]]  // kept rolled (tools/embed_shaders), or llvmpipe compiles for minutes
 #define sums_of float[8]
 #define tokens_of float16_t[8]
 #define no_sums float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -15,7 +15,7 @@ shared float matrix_tokens[128u * 8u];
 #define token_at(i) (LANE / 4u + 8u * ((i) / 4u))
 #define column_at(i) (2u * (LANE & 3u) + ((i)&1u) + 8u * ((i) / 2u % 2u))
 
-// Column `column` of the row at a place of `staged`.
+// Column `column` of the row that begins at quad row_at of `staged`.
 float staged_half(uint row_at, uint column) {
   vec2 two = unpackHalf2x16(staged[row_at + column / 8u][column % 8u / 2u]);
   return (column & 1u) == 0u ? two.x : two.y;
@@ -28,7 +28,7 @@ tokens_of load_tokens(uint at) {
   return x;
 }
 
-// Plus c; by rows: a row of `staged` is what is summed over, else a column of the result.
+// The product plus c. by_rows: it sums over a row of `staged`; else a row is a column of the result.
 sums_of times_staged(float16_t x[8], uint at, bool by_rows, float c[8]) {
   uint own = gl_LocalInvocationIndex, first = own & ~31u;
   barrier();

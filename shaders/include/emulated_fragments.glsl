@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// For tests, on devices that multiply no matrices: f16 of 16 tokens in `staged` by 16 rows of weights, or with
-// INT8_FRAGMENTS int8, elements spread over 32 invocations as NVIDIA's devices have them, multiplied through shared
-// memory. All invocations of a workgroup have to come by together.
+// For tests on devices without cooperative matrices: f16, or int8 with INT8_FRAGMENTS, of 16 tokens in `staged` by 16
+// rows of weights, with elements distributed over 32 invocations as on NVIDIA's devices, multiplied through shared
+// memory. All invocations of a workgroup have to reach the calls together.
 #ifndef INTAGLIO_EMULATED_FRAGMENTS
 #define INTAGLIO_EMULATED_FRAGMENTS
 
@@ -14,8 +14,8 @@
 #define bits_of(sum) uint(sum)
 shared int matrix_weights[workgroup_size * 16u];
 
-// Invocation 4 g + t of 32 has rows g and g + 8 of weights; of each 16 columns those from 4 t on. Of sums it has tokens
-// g and g + 8, rows 2 t, 2 t + 1 and these + 8.
+// Invocation 4 g + t of 32 has rows g and g + 8 of weights, and four of each 16 columns, from 4 t on. Its sums are
+// those of tokens g and g + 8, rows 2 t, 2 t + 1 and these + 8.
 int[8] multiply_add(uint first_x, int w[16], int c[8]) {
   uint own = gl_LocalInvocationIndex, first = own & ~31u;
   barrier();
@@ -40,8 +40,8 @@ int[8] multiply_add(uint first_x, int w[16], int c[8]) {
 #define bits_of(sum) floatBitsToUint(sum)
 shared float matrix_weights[workgroup_size * 8u];
 
-// Invocation 4 g + t of 32 has rows g and g + 8 of weights; of each 8 columns those at 2 t and 2 t + 1. Of sums it has
-// tokens g and g + 8, rows 2 t, 2 t + 1 and these + 8.
+// Invocation 4 g + t of 32 has rows g and g + 8 of weights, and columns 2 t and 2 t + 1 of each 8. Its sums are those
+// of tokens g and g + 8, rows 2 t, 2 t + 1 and these + 8.
 float[8] multiply_add(uint first_x, float16_t w[8], float c[8]) {
   uint own = gl_LocalInvocationIndex, first = own & ~31u;
   barrier();

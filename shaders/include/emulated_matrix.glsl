@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// For tests, on devices that multiply no matrices: f16 of 16 x 16 by 16 x 8, elements spread over 32 invocations as
-// NVIDIA's devices have them, multiplied through shared memory. All invocations of a workgroup have to come by
-// together.
+// For tests on devices without cooperative matrices: f16 of 16 x 16 by 16 x 8, with elements distributed over 32
+// invocations as on NVIDIA's devices, multiplied through shared memory. All invocations of a workgroup have to reach
+// the calls together.
 #ifndef INTAGLIO_EMULATED_MATRIX
 #define INTAGLIO_EMULATED_MATRIX
 
@@ -12,8 +12,8 @@
 
 shared float matrix_weights[workgroup_size * 8u], matrix_tokens[workgroup_size * 4u];
 
-// Invocation 4 g + t of 32 has rows g and g + 8 of weights and sums, column g of tokens; of each 8 in between, those at
-// 2 t and 2 t + 1.
+// Invocation 4 g + t of 32 has rows g and g + 8 of weights and sums and column g of tokens; of each 8 elements of the
+// inner dimension it has those at 2 t and 2 t + 1.
 float[4] multiply_add(float16_t w[8], float16_t x[4], float c[4]) {
   uint own = gl_LocalInvocationIndex, first = own & ~31u;
   barrier();

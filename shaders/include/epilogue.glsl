@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
-// What a product of ternary weights does with four rows of a token: scale, then store, add to the residual stream,
-// rotate and write to the cache, or gate. The including shader has the specialization constants and the push constants
-// that these name.
+// The epilogue of a product of ternary weights for four rows of a token: scale, then store, add to the residual stream,
+// rotate and write to the cache, or gate. The including shader has the specialization constants and push constants that
+// are named here.
 #ifndef INTAGLIO_EPILOGUE
 #define INTAGLIO_EPILOGUE
 
 #ifndef rope_of  // sine and cosine of a pair of channels at a position
 #define rope_of(position, pair) rope_turn(position, pair, head_dim, rope_theta)
 #endif
-#ifndef slot_of  // the cache's place for a position, or `context`, which is none
+#ifndef slot_of  // the cache's slot for a position, or `context`, which means none
 #define slot_of(position) min(position, context)
 #endif
-#ifndef position_of  // a token's
+#ifndef position_of  // a token's position
 #define position_of(token) (first_position + (token))
 #endif
-#ifndef place_of  // where the cache has it
+#ifndef place_of  // the cache's slot for it
 #define place_of(token, position) slot_of(position)
 #endif
-#ifndef added_to  // the stream that a product is added to, where it does not stay in its place
+#ifndef added_to  // the stream to which a product is added, if it is not the output
 #define added_to output_
 #endif
 
@@ -52,11 +52,11 @@ vec4 row_scales(uint group) {
 }
 #endif
 
-// The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes
+// The model's activation of a gate and its `up`. C++ puts it in place of the instruction that mod() becomes
 // (kernels/splice.hpp). No kernel that gates uses mod() of floats for anything else.
 float gated(float g, float up) { return mod(g, up); }
 
-// Two neighbouring channels into the cache.
+// Writes two neighbouring channels to the cache.
 void store_pair(Words cache, uint element, vec2 pair) {
   if (cache_element == element_f32) store_floats(cache, element / 2u, pair);
   else cache.at[element / 2u] = pack_f16(pair.x, pair.y);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The order of tokens by their logits (docs/kernels.md, "Sample"): a sortable key, and the first of a workgroup.
+// The order of tokens by their logits (docs/kernels.md, "Sample"): a sortable key, and the first token of a workgroup.
 #ifndef INTAGLIO_FIRST_TOKEN
 #define INTAGLIO_FIRST_TOKEN
 
-// Larger for larger logits, equal for equal ones; anything that is not a number is largest.
+// Larger for larger logits, equal for equal logits; NaN is largest.
 uint key_of(float l) {
   uint bits = floatBitsToUint(l);
   bits = bits == 0x80000000u ? 0u : bits;
@@ -11,15 +11,15 @@ uint key_of(float l) {
   return (bits & 0x7fffffffu) > 0x7f800000u ? 0xffffffffu : key;
 }
 
-// (key, ~id): the first of the order is the greatest.
+// Operands are (key, ~id): the first token in the order is the greatest.
 bool before(uvec2 a, uvec2 b) { return a.x > b.x || (a.x == b.x && a.y > b.y); }
-// No branch: drivers make the shuffles behind one dear.
+// No branch: drivers make the shuffles behind a branch slow.
 uvec2 earlier(uvec2 a, uvec2 b) {
   uint y = a.x > b.x ? a.y : a.x == b.x ? max(a.y, b.y) : b.y;
   return uvec2(max(a.x, b.x), y);
 }
 
-#ifndef RANKED_INVOCATIONS  // of a workgroup that finds its first
+#ifndef RANKED_INVOCATIONS  // invocations of a workgroup that find its first token
 #define RANKED_INVOCATIONS workgroup_size
 #endif
 shared uvec2 first_of_subgroup[RANKED_INVOCATIONS / 4u];

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Codes of blocks as f16: what products by cooperative matrices of f16 multiply. The including shader has
-// codec.glsl.
+// Converts codes of blocks to f16, for products by cooperative matrices of f16. The including shader has codec.glsl.
 #ifndef INTAGLIO_HALF_CODES
 #define INTAGLIO_HALF_CODES
 
@@ -15,9 +14,9 @@ uvec2 dense_f16(uvec2 w) {
                               : uvec2(rounded(a.x, b.x), rounded(a.y, b.y));
 }
 
-// What a block of a group's row r is scaled with, as it is in memory: FACTOR_HEAD the head; else its factors as x, of
-// f16 and bf16 of one a block the word that has those of two rows, above 8 or 16 bits what 256 columns have in common,
-// or that as y.
+// The factors of a block of a group's row r, as stored. FACTOR_HEAD: the head. Else x has its factors; if blocks have
+// one f16 or bf16 factor, x is the word of two rows' factors. With FACTOR_BYTE the factor that 256 columns share is in
+// x, above the block's 8 or 16 bits, or in y.
 const bool wide_factor = factor_form == FACTOR_HEAD || super_bytes == 4u;  // x is not all of it
 uvec4 load_factor(Words group, uint r, uint block) {
   if (factor_form == FACTOR_HEAD) return word_quad(group, row_code_bytes / 4u * blocks + r * supers + block / 8u);
@@ -33,7 +32,7 @@ uvec4 load_factor(Words group, uint r, uint block) {
   return uvec4(word, super, 0u, 0u);
 }
 
-// That as f16: d of the block's first 16 columns and of the others, and what is added to each.
+// The factors as f16: d of the block's first 16 columns and of the others, and the number added in each.
 struct block_factors {
   f16vec2 d, upper_d, m, upper_m;
 };
@@ -62,7 +61,7 @@ block_factors factors_of(uvec4 factor, uint r, uint block) {
       if (by_halves_of_block) by.upper_m = two_of(-super.y * float(factor.x >> 24));
     }
   } else if (factor_form == FACTOR_HEAD) {
-    // As f16_factors has it.
+    // In the same way as f16_factors.
     uint k = block & 7u, shift = 8u * (k & 3u), first = factor.y >> shift, second = factor.z >> shift,
          third = factor.w >> shift;
     uint scale = k < 4u ? first & 63u : (third & 15u) | (first >> 2) & 48u;
@@ -74,10 +73,10 @@ block_factors factors_of(uvec4 factor, uint r, uint block) {
   return by;
 }
 
-// Two codes as f16, less offset: 0x6400 and 10 bits are 1024 and the number.
+// Two codes as f16, minus offset: 0x6400 with 10 bits of mantissa is 1024 plus the number.
 f16vec2 two_codes(uint bits, float offset) { return as_pair(bits | 0x64006400u) - f16vec2(float16_t(1024.0 + offset)); }
 
-// Four columns, in each byte a code, less offset, times d and plus m: in the order 0, 2, 1, 3.
+// Four columns, one code per byte, minus offset, times d, plus m: in the order 0, 2, 1, 3.
 uvec2 four_columns(uint word, float offset, f16vec2 d, f16vec2 m) {
   uvec2 y;
   LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
-// The `count` largest of `columns` numbers by one workgroup, by counting: four passes of 8 bits find the last one that
-// is taken, then every invocation has its stretch of them. The including shader has workgroup_size, columns and count,
-// and gives
-//   uint size_of(uint j, uint index)               of number index, the j-th of an invocation's stretch
-//   void take(uint j, uint index, uint place)      for each that is taken; places rise with indices, of equal sizes the
-//   lowest index is taken first
+// Finds the `count` largest of `columns` numbers with one workgroup, by counting: four passes of 8 bits find the
+// smallest number that is taken, then every invocation takes those of its stretch. The including shader has
+// workgroup_size, columns and count, and defines
+// uint size_of(uint j, uint index): number index, the j-th of an invocation's stretch
+// void take(uint j, uint index, uint place): called for each number that is taken; places rise with indices; of equal
+// numbers those with the lowest indices are taken
 #ifndef INTAGLIO_LARGEST
 #define INTAGLIO_LARGEST
 
 shared uint counts[256];
 shared uint sixteens[16];
-// Of each invocation's stretch: sizes above the limit, sizes that are it; and of each 32 stretches.
+// For each invocation's stretch: sizes above the limit, and sizes equal to it; also for each 32 stretches.
 shared uvec2 found[workgroup_size];
 shared uvec2 found_by_32[(workgroup_size + 31u) / 32u];
 
-// An invocation's numbers lie behind each other; a few of them may stay in registers (keeps).
+// An invocation's numbers are adjacent; short stretches stay in registers (keeps).
 const uint stretch = (columns + workgroup_size - 1u) / workgroup_size;
 const bool keeps = stretch <= 128u;
-// Over an invocation's numbers: of constant length where they are in registers.
+// A loop over an invocation's numbers: of constant length if they are in registers.
 #define each_own(j)                                                   \
   [[dont_unroll]] for (uint j = 0u; j < (keeps ? stretch : own); ++j) \
     if (!keeps || j < own)
@@ -27,8 +27,8 @@ void take(uint j, uint index, uint place);
 
 void take_largest() {
   uint me = gl_LocalInvocationIndex, first = me * stretch, own = first < columns ? min(stretch, columns - first) : 0u;
-  // The last size that is taken, from its upper bits on; `wanted` of those with the same upper bits are still to be
-  // found.
+  // Finds the smallest size that is taken, from its upper bits on; `wanted` of the sizes with these upper bits are
+  // still to be found.
   uint limit = 0u, wanted = count;
   for (uint shift = 24u;; shift -= 8u) {
     for (uint i = me; i < 256u; i += workgroup_size) counts[i] = 0u;
@@ -46,7 +46,7 @@ void take_largest() {
       sixteens[g] = sum;
     }
     barrier();
-    // All do the same: from the largest on, until `wanted` are there, which they surely are.
+    // All invocations search alike: from the largest digit down until `wanted` sizes are found, which always happens.
     uint group = 0u, digit = 0u, before = wanted;
     uint left = wanted;
     [[dont_unroll]] for (uint i = 0u; i < 16u; ++i) {
@@ -69,7 +69,7 @@ void take_largest() {
     if (shift == 0u) break;
   }
 
-  uvec2 mine = uvec2(0u);  // above, same
+  uvec2 mine = uvec2(0u);  // above the limit, equal to it
   each_own(j) {
     uint size = size_of(j, first + j);
     mine += uvec2(size > limit ? 1u : 0u, size == limit ? 1u : 0u);
@@ -86,7 +86,7 @@ void take_largest() {
   uvec2 before = uvec2(0u);
   for (uint g = 0u; g < me / 32u; ++g) before += found_by_32[g];
   for (uint i = me & ~31u; i < me; ++i) before += found[i];
-  // Of those of the limit's size the first `wanted` count.
+  // The first `wanted` of the sizes equal to the limit are taken.
   uint place = before.x + min(before.y, wanted);
   each_own(j) {
     uint size = size_of(j, first + j);

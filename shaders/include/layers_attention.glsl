@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Attention of one token in shaders/layers_coded.comp: a workgroup of 512 takes a span of a head at a time. Which spans
-// there are depends on the position, which is loaded, so that subgroup operations would be dear here: sums and maxima
-// go through shared memory, in the order of docs/kernels.md.
+// Attention of one token in shaders/layers_coded.comp: a workgroup of 512 invocations computes one span of a head at a
+// time. The set of spans depends on the position, which is loaded; subgroup operations would be slow here, so sums and
+// maxima go through shared memory, in the order of docs/kernels.md.
 #ifndef INTAGLIO_LAYERS_ATTENTION
 #define INTAGLIO_LAYERS_ATTENTION
 
-// Keys: an invocation has a position and two quarters of its chunks. Values: a quad of channels and every
-// `octets_at_once`-th octet.
+// Keys: an invocation has a position and two quarters of its chunks. Values: an invocation has a quad of channels and
+// every `octets_at_once`-th octet.
 const uint quarter_chunks = chunks / 4u;
-const bool keys_at_once = quarter_chunks <= 4u;  // both quarters, and the values beside them
+const bool keys_at_once = quarter_chunks <= 4u;  // both quarters, and the values as well
 const uint octets_at_once = threads / quads, own_octets = (32u + octets_at_once - 1u) / octets_at_once;
-// In pool behind the sums of values by octet: f16 scores, probabilities.
+// In pool, behind the sums of values by octet: halves of scores, probabilities, maxima, and totals of octets.
 const uint parts_at = 32u * quads, chances_at = parts_at + 128u, maxima_at = parts_at + 192u,
            totals_at = parts_at + 200u;
 uvec4 key_words[8];
@@ -18,8 +18,8 @@ uvec2 value_words[16];
 
 vec4 pooled(uint at) { return uintBitsToFloat(pool[at]); }
 
-// The layer's cache: whether it has a place for each position, positions, the first that the token sees, and the octet
-// of the cache where a span's first octet lies.
+// The layer's cache: whether it stores every position, its number of positions, the first position that the token sees,
+// and the octet of the cache that holds a span's first octet.
 bool has_all(uint layer) { return ring == context || full(layer); }
 uint positions_of(uint layer) { return full(layer) ? context : ring; }
 uint count_of(uint layer) { return has_all(layer) ? min(position + 1u, context) : position + 1u; }
@@ -31,7 +31,7 @@ struct span_place {
   uint kv_head, positions, first, count, seen;
 };
 
-// Octets past the last are that one, so that loads need no condition.
+// Octets past the last one are replaced by the last one, so that loads need no condition.
 uint64_t key_place(uint layer, span_place at) {
   uint octet = slot_octet(layer, min(at.first + (gl_LocalInvocationIndex & 255u) / 8u, (at.count - 1u) / 8u));
   return at.keys +
@@ -53,7 +53,7 @@ void fetch_values(uint layer, span_place at, uint n, uint to) {
   }
 }
 
-// half_from_float of what is normal as a half.
+// half_from_float of a value that is a normal f16.
 uint half_of_normal(float value) {
   uint bits = floatBitsToUint(value), magnitude = bits & 0x7fffffffu;
   uint rounded = magnitude + 0x0fffu + ((magnitude >> 13) & 1u);
@@ -63,7 +63,7 @@ bool normal_half(float value) {
   uint magnitude = floatBitsToUint(value) & 0x7fffffffu;
   return magnitude >= 0x38800000u && magnitude < 0x477ff000u;
 }
-// pack_f16 of both pairs, without its branches where it goes without, as it nearly always does.
+// pack_f16 of both pairs. Without branches if all four are normal f16 values, which is nearly always the case.
 uvec2 f16_quad(vec4 x) {
   if (normal_half(x.x) && normal_half(x.y) && normal_half(x.z) && normal_half(x.w))
     return uvec2(half_of_normal(x.x) | half_of_normal(x.y) << 16, half_of_normal(x.z) | half_of_normal(x.w) << 16);
@@ -72,10 +72,10 @@ uvec2 f16_quad(vec4 x) {
 
 #include "block_sum.glsl"
 
-// Query, key and value of this position: with biases where there are any, q and k normalised where there are norms, and
-// rotated, k and v as f16; the first of the heads that share them puts those into the caches.
+// Reads query, key and value of this position: adds biases if there are any, normalises q and k if there are norms,
+// rotates them, and converts k and v to f16. The first of the heads that share k and v writes them to the caches.
 void await_fresh(uint layer, uint head, span_place at, uint64_t from_qkv, bool stores) {
-  const uint pair_quads = head_dim / 4u;  // pairs (p, p + head_dim / 2), two a quad
+  const uint pair_quads = head_dim / 4u;  // pairs (p, p + head_dim / 2), two per quad
   uint t = gl_LocalInvocationIndex, which = t / pair_quads, j = t % pair_quads;
   uint from = which == 0u ? head : which == 1u ? heads + at.kv_head : heads + kv_heads + at.kv_head;
   bool mine = t < 3u * pair_quads;
@@ -83,7 +83,7 @@ void await_fresh(uint layer, uint head, span_place at, uint64_t from_qkv, bool s
   if (biased != 0u && mine) bias = FloatQuads(place(layer, argument_biases)).at[from * pair_quads + j];
   vec4 y = await_quad(SharedQuads(from_qkv), from * pair_quads + j, mine);
   vec2 low = y.xz, high = y.yw;
-  if (turned != 0u) {  // quads of channels as they come
+  if (turned != 0u) {  // quads of channels in their own order
     precise vec4 sum_of_both = y + bias;
     if (biased != 0u) y = sum_of_both;
     precise vec4 square = y * y;
@@ -99,7 +99,7 @@ void await_fresh(uint layer, uint head, span_place at, uint64_t from_qkv, bool s
     high = (j & 1u) != 0u ? far.zw : far.xy;
     if (head_norms != norms_none && which < 2u) {
       float r;
-      uint first = 0u;  // of the head, among the weights' pairs
+      uint first = 0u;  // index of the head's first pair among the weights' pairs
       if (head_norms == norms_all_heads) {
         r = which == 0u ? r_of_all_heads.x : r_of_all_heads.y;
         first = (which == 0u ? head : at.kv_head) * (head_dim / 2u);
@@ -151,7 +151,7 @@ void await_fresh(uint layer, uint head, span_place at, uint64_t from_qkv, bool s
   }
 }
 
-// A quarter's share of a score.
+// One quarter's part of a score.
 float quarter_score(uint quarter, uint from, bool newest) {
   precise vec4 a = vec4(0.0);
   [[unroll]] for (uint i = 0u; i < 8u; ++i)
@@ -176,7 +176,7 @@ float score_of(uint own, span_place at) {
   return its < at.count && its >= at.seen ? scaled_score(sum) : minus_infinity;
 }
 
-// Maximum and total of a span, and in the first invocations the sums of a quad of channels each.
+// Computes a span's maximum and total. The first invocations return the sums of a quad of channels each.
 vec4 compute_span(uint layer, span_place at, out vec2 weight) {
   uint t = gl_LocalInvocationIndex, own = t & 255u, quarter = t >> 8 << 1;
   bool newest = at.first * 8u + own == position;
@@ -257,8 +257,8 @@ vec4 compute_span(uint layer, span_place at, out vec2 weight) {
   return sums;
 }
 
-// Task i is the span i / heads of those that are seen, of head i % heads; the workgroup of a head's first one merges
-// them.
+// Task i is span i / heads, counted among the spans that the token sees, of head i % heads. The workgroup of a head's
+// first span merges the head's spans.
 void attention(uint layer, uint64_t from, uint64_t to) {
   uint count = count_of(layer), seen = seen_from(layer, count), first_span = seen / span_positions;
   uint t = gl_LocalInvocationIndex, spans = (count + span_positions - 1u) / span_positions - first_span;
@@ -267,7 +267,7 @@ void attention(uint layer, uint64_t from, uint64_t to) {
   vec2 totals = vec2(0.0);
   uint tasks_of_all = heads * spans, whole_rounds = tasks_of_all / parts * parts;
   for (uint turn = gl_WorkGroupID.x; turn < whole_rounds + parts; turn += parts) {
-    // The tasks of the last round that not all have go to the last workgroups; the first ones merge.
+    // If the last round has fewer tasks than workgroups, the last workgroups take them; the first ones merge.
     uint task = turn;
     if (whole_rounds != 0u && turn >= whole_rounds) task = whole_rounds + parts - 1u - gl_WorkGroupID.x;
     if (task >= tasks_of_all) break;
@@ -281,17 +281,17 @@ void attention(uint layer, uint64_t from, uint64_t to) {
       fetch_values(layer, at, 0u, 0u);
       fetch_values(layer, at, 1u, 8u);
     }
-    barrier();  // the product's x, or the sums before, have been read
+    barrier();  // the product's x, or the previous sums, have been read
     await_fresh(layer, head, at, from, span == 0u && head % (heads / kv_heads) == 0u);
     vec2 weight;
     vec4 s = compute_span(layer, at, weight);
     if (spans == 1u) {
       precise vec4 result = s / weight.y;
-      if (t < quads) SharedQuads(to).at[head * quads + t] = something(result);
+      if (t < quads) SharedQuads(to).at[head * quads + t] = written(result);
     } else if (span != 0u) {
       uint place_ = (head * most_spans + span) * partial_quads;
-      if (t < quads) partials.at[place_ + t] = something(s);
-      if (t == 0u) partials.at[place_ + quads] = something(vec4(weight, 0.0, 0.0));
+      if (t < quads) partials.at[place_ + t] = written(s);
+      if (t == 0u) partials.at[place_ + quads] = written(vec4(weight, 0.0, 0.0));
     } else {
       merged = s;
       totals = weight;
@@ -317,13 +317,13 @@ void attention(uint layer, uint64_t from, uint64_t to) {
       barrier();
     }
     precise vec4 result = merged / totals.y;
-    if (t < quads) SharedQuads(to).at[head * quads + t] = something(result);
+    if (t < quads) SharedQuads(to).at[head * quads + t] = written(result);
   }
 }
 
-// The same by four workgroups a head and span, where heads are few and wide: each scores a quarter of the positions,
-// hands its scores to the others and sums up a quarter of the channels. A workgroup has one head and one quarter, and
-// all of its spans' scores are there before it waits for others' scores.
+// Attention by four workgroups per head and span, for models with few wide heads: each workgroup scores a quarter of
+// the positions, writes its scores for the others and sums up a quarter of the channels. A workgroup always has the
+// same head and quarter. It computes the scores of all of its spans before it waits for others' scores.
 const uint shares = 4u, shared_quads = quads / shares, shared_positions = span_positions / shares;
 const bool shares_heads = (inner_norms == 0u ? unwritten : shares * heads) <= parts;
 const uint scores_at = 32u * shared_quads;  // in pool, behind the sums of values by octet
@@ -390,7 +390,7 @@ void attention_of_shares(uint layer, uint64_t from, uint64_t to) {
         uint its = at.first * 8u + share * shared_positions + own;
         float score = its < at.count && its >= at.seen ? scaled_score(sum) : minus_infinity;
         SharedWords(uint64_t(scores)).at[(span * heads + head) * span_positions + share * shared_positions + own] =
-            floatBitsToUint(something(vec2(score)).x);
+            floatBitsToUint(written(vec2(score)).x);
       }
     }
     vec4 merged = vec4(0.0);
@@ -399,7 +399,7 @@ void attention_of_shares(uint layer, uint64_t from, uint64_t to) {
       at.first = (first_span + span) * 32u;
       if (span != first_of_own) fetch_shared_values(layer, at, share);
       vec4 its = await_quad(scores, (span * heads + head) * (span_positions / 4u) + t, t < span_positions / 4u);
-      barrier();  // what was in pool has been read
+      barrier();  // the previous content of pool has been read
       if (t < span_positions / 4u) pool[scores_at + t] = floatBitsToUint(its);
       barrier();
       const uint chances_from = scores_at + 64u, maxima_from = chances_from + 64u, totals_from = maxima_from + 8u;
@@ -455,11 +455,11 @@ void attention_of_shares(uint layer, uint64_t from, uint64_t to) {
       precise vec4 sums = (s[0] + s[1]) + (s[2] + s[3]);
       if (spans == 1u) {
         precise vec4 result = sums / total;
-        if (t < shared_quads) SharedQuads(to).at[head * quads + share * shared_quads + t] = something(result);
+        if (t < shared_quads) SharedQuads(to).at[head * quads + share * shared_quads + t] = written(result);
       } else if (span != 0u) {
         uint place_ = (head * most_spans + span) * partial_quads;
-        if (t < shared_quads) partials.at[place_ + share * shared_quads + t] = something(sums);
-        if (t == 0u && share == 0u) partials.at[place_ + quads] = something(vec4(m, total, 0.0, 0.0));
+        if (t < shared_quads) partials.at[place_ + share * shared_quads + t] = written(sums);
+        if (t == 0u && share == 0u) partials.at[place_ + quads] = written(vec4(m, total, 0.0, 0.0));
       } else {
         merged = sums;
         totals = vec2(m, total);
@@ -485,7 +485,7 @@ void attention_of_shares(uint layer, uint64_t from, uint64_t to) {
         barrier();
       }
       precise vec4 result = merged / totals.y;
-      if (t < shared_quads) SharedQuads(to).at[head * quads + share * shared_quads + t] = something(result);
+      if (t < shared_quads) SharedQuads(to).at[head * quads + share * shared_quads + t] = written(result);
     }
   }
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// A mixture of experts in shaders/layers_coded.comp: every workgroup has some rows of the router, waits for all logits
-// and chooses the experts itself, as the kernels matmul, route and expert_sum do one after the other.
+// A mixture of experts in shaders/layers_coded.comp: every workgroup computes some rows of the router, waits for all
+// logits and chooses the experts itself. The result is that of the kernels matmul, route and expert_sum in sequence.
 #ifndef INTAGLIO_LAYERS_EXPERTS
 #define INTAGLIO_LAYERS_EXPERTS
 
 #include "route.glsl"
 
-// Where a quad of the normalised stream is in floats.
+// Index of a quad of the normalised stream among the floats.
 const uint plane_floats = between_planes ? plane_rest : 1u;
 uint float_at(uint quad) {
   return between_planes ? quad / plane_floats * x_units + hidden_size / 32u + quad % plane_floats : x_quads + quad;
 }
-// What v has. What was there before has been read; the barrier behind it is that of stage().
+// Writes v to shared memory as floats. Its previous content has been read; stage() has the barrier after this.
 void stage_floats() {
   const uint count = hidden_size / 4u;
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
@@ -20,9 +20,9 @@ void stage_floats() {
   }
 }
 
-// The workgroup's rows of the router, f32 [experts, hidden_size], a subgroup each from the last one on.
+// The workgroup's rows of the router, f32 [experts, hidden_size]: one per subgroup, beginning with the last subgroup.
 uint first_router_row() { return gl_WorkGroupID.x + (members - 1u - sub) * parts; }
-// A word of every 128 bytes of the subgroup's first row, into L1 while the stream is waited for.
+// Reads a word of every 128 bytes of the subgroup's first row into L1 while the stream is waited for.
 void touch_router(uint64_t router) {
   uint row = first_router_row();
   if (row >= experts) return;
@@ -52,7 +52,7 @@ void write_logits(uint64_t router, uint64_t to) {
       }
     }
     float sum = butterfly(sum8(low, high));
-    if (lane == 0u) SharedWords(to).at[row] = floatBitsToUint(something(vec2(sum, 0.0)).x);
+    if (lane == 0u) SharedWords(to).at[row] = floatBitsToUint(written(vec2(sum, 0.0)).x);
   }
 }
 
@@ -66,10 +66,10 @@ uint await_word(uint64_t from, uint at) {
   return word;
 }
 
-// Neighbouring lanes that count those ahead of an expert, as many as there are for each.
+// Neighbouring lanes that count, for one expert, the experts ahead of it: four, two or one, as there are invocations.
 const uint counting_or_one = 2u * experts <= threads ? 2u : 1u,
            counting = 4u * experts <= threads ? 4u : counting_or_one;
-// The experts of the token and what they count, from the logits of all workgroups. experts: as many as threads at most.
+// Chooses the token's experts and their shares, from the logits of all workgroups. experts: at most `threads`.
 void choose_experts(uint64_t logits) {
   uint t = gl_LocalInvocationIndex;
   first_choice = 0u;
@@ -119,13 +119,13 @@ void choose_experts(uint64_t logits) {
 #else
 #define BY_DOWN_CODEC(call) call
 #endif
-// The down projections of the token's experts from `x` on, and their sum onto the stream of this workgroup's rows.
-// @param more whether they have the other codec of down projections
+// Computes the down projections of the token's experts and adds their sum to the stream, in this workgroup's rows.
+// @param more whether the weights have the other codec of down projections
 void lower_experts(uint64_t to, bool more) {
   for (first_choice = 0u; first_choice < experts_used; first_choice += experts_together) {
     take_in(x + uint64_t(first_choice * intermediate_size * 4u), ffn_columns / 4u, 0u);
     BY_DOWN_CODEC(fetch(weight, down, sub));
-    barrier();  // the x before has been read
+    barrier();  // the previous x has been read
     stage(ffn_columns / 4u, 0u, 0u, 0u, false);
     BY_DOWN_CODEC(multiply(down, weight, to, sub, members, false));
   }
@@ -138,7 +138,7 @@ void lower_experts(uint64_t to, bool more) {
       sum = sum + part;
     }
     precise vec2 all = kept[hidden_size / 2u / parts + 2u + own] + sum;
-    SharedPairs(to).at[first_pair(down) + own] = something(all);
+    SharedPairs(to).at[first_pair(down) + own] = written(all);
   }
 }
 

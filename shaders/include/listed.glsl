@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which rows of the output a workgroup of a product of a small batch of tokens has: neighbouring tokens, or with
-// experts those of a tile of expert_tiles, whose lists hold list_tokens rows each, of which a workgroup takes
-// tile_tokens. The including shader has the constants, and `tiles` and `state` to read.
+// The output rows of a workgroup in a product of a small batch of tokens: neighbouring tokens, or with experts those of
+// a tile of expert_tiles, whose lists hold list_tokens rows each, of which a workgroup takes tile_tokens. The including
+// shader has the constants, and `tiles` and `state` to read.
 #ifndef INTAGLIO_LISTED
 #define INTAGLIO_LISTED
 
@@ -14,7 +14,7 @@ struct tile_place {
   bool wanted;
 };
 
-// No return where a tile of neighbours is not wanted: behind that the driver takes lanes apart.
+// No early return for an unwanted tile of neighbours: behind one the driver diverges lanes.
 tile_place find_tile(uint index) {
   tile_place tile;
   if (listed) {
@@ -35,7 +35,7 @@ tile_place find_tile(uint index) {
 }
 
 uint row_of(tile_place tile, uint t) { return listed ? tiles.at[tile.first + t] : tile.first + t; }
-// Of the input.
+// Row of the input.
 uint input_of(tile_place tile, uint t) {
   uint row = row_of(tile, t);
   return listed && own_input == 0u ? row / experts_used : row;

@@ -13,9 +13,10 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) buffer FloatQuads 
 
 #if WIDE_LOADS
 // llvmpipe reads and writes lane by lane and component by component: 64-bit components halve the work. Each has an
-// index of its own, and pointers are to be the same for all lanes visibly: then LLVM adds one lane's offset to one
-// pointer, where else it stores the addresses of all lanes for each lane (512 bits, whose parts an Intel with AVX-512
-// waits for 15 cycles). What take_pushed reads, before all control flow, is so, and what subgroupBroadcastFirst gives.
+// index of its own, and pointers must visibly be the same for all lanes: LLVM then adds one lane's offset to one
+// pointer, while otherwise it stores the addresses of all lanes for each lane (512 bits, whose parts an Intel with
+// AVX-512 waits 15 cycles for). Values that take_pushed reads before all control flow, and results of
+// subgroupBroadcastFirst, are uniform.
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Longs { uint64_t at[]; };
 
@@ -29,8 +30,8 @@ void store_floats(Words to, uint quad, vec4 x) {
   Longs(to).at[2u * quad + 1u] = pack64(floatBitsToUint(x.zw));
 }
 
-// It also unpacks f16 bit by bit, slowly. Finite f16 values, which is all that weights and caches hold, take a shift
-// and a product: the exponent's bias differs by 112.
+// llvmpipe also unpacks f16 bit by bit, which is slow. Weights and caches hold only finite f16 values, for which a
+// shift and a product suffice: the exponent's bias differs by 112.
 float wide_half(int upper) { return intBitsToFloat((upper >> 3) & int(0x8fffe000)) * 5.192296858534828e33; }
 vec2 f16_pair(uint word) { return vec2(wide_half(int(word << 16)), wide_half(int(word & 0xffff0000u))); }
 #else

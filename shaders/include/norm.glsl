@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Root mean square norm and int8 quantisation of one token's activations, the same for every kernel: y = (x * w) * r.
-// Blocks of 128 elements go round the subgroups of the workgroup; an invocation holds up to eight quads of a chunk of
-// them. Loads stand together. The including shader says what `norm_width` is, the elements of a token, and
+// Root mean square norm and int8 quantisation of one token's activations, identical in every kernel: y = (x * w) * r.
+// Blocks of 128 elements are dealt to the workgroup's subgroups in turn; an invocation holds up to eight quads of a
+// chunk of blocks. Loads are grouped. The including shader defines norm_width, the elements of a token, and
 // norm_width_max, a constant that is not less.
 #ifndef INTAGLIO_NORM
 #define INTAGLIO_NORM
@@ -9,7 +9,7 @@
 #ifndef norm_width_max
 #define norm_width_max norm_width
 #endif
-#ifndef input_quad  // of the token, where it is not read as it stands
+#ifndef input_quad  // a quad of the token; may be defined to transform it
 #define input_quad float_quad
 #endif
 #define norm_quads (norm_width / 4u)
@@ -27,17 +27,17 @@ uint norm_block(uint chunk, uint s) { return (chunk * chunk_blocks + s / virtual
 uint norm_quad(uint chunk, uint s) {
   return norm_block(chunk, s) * 32u + virtual_lane + (s & (virtual_count - 1u)) * virtual_width;
 }
-// No subgroup has a block there; follows from constants where the subgroup size does.
+// No subgroup has a block in the slot; constant if the subgroup size is.
 #define unused_slot(s) ((s) / virtual_count * subgroups >= norm_blocks)
 
 vec4 weighted[8];  // x * w of the last chunk's quads
 
-// Quads of a chunk; the last quad again instead of what is past the width.
+// Quads of a chunk; past the width the last quad again.
 vec4 chunk_quad(Words from, uint first_quad, uint chunk, uint s) {
   return unused_slot(s) ? vec4(0.0) : float_quad(from, first_quad + min(norm_quad(chunk, s), norm_quads - 1u));
 }
-#ifndef weight_quad  // of a norm's weight, where that is not read as it stands
-#ifdef normalises    // where it is not, y is x
+#ifndef weight_quad  // a quad of a norm's weight; may be defined to transform it
+#ifdef normalises    // if false, y is x
 #define weight_quad(weight, chunk, s) (normalises ? chunk_quad(weight, 0u, chunk, s) : vec4(1.0))
 #else
 #define weight_quad(weight, chunk, s) chunk_quad(weight, 0u, chunk, s)
@@ -47,7 +47,7 @@ vec4 chunk_input(Words x, uint first_quad, uint chunk, uint s) {
   return unused_slot(s) ? vec4(0.0) : input_quad(x, first_quad + min(norm_quad(chunk, s), norm_quads - 1u));
 }
 
-// The chunk's `weighted` for those that follow inverse_rms(), which leaves it where there is one chunk.
+// Recomputes the chunk's `weighted` for code after inverse_rms(), which keeps it only if there is one chunk.
 void reload_chunk(Words x, uint first_quad, Words weight, uint chunk) {
   if (norm_chunks > 1u) LATER_UNROLLED for (uint s = 0u; s < 8u; ++s) {
       precise vec4 product = chunk_input(x, first_quad, chunk, s) * weight_quad(weight, chunk, s);
@@ -55,8 +55,8 @@ void reload_chunk(Words x, uint first_quad, Words weight, uint chunk) {
     }
 }
 
-// Which quads of the chunk the invocation has to deal with after reload_chunk: of 64 lanes the upper 32 repeat the
-// lower ones.
+// Whether the invocation processes a quad of the chunk after reload_chunk: of 64 lanes the upper 32 repeat the lower
+// ones.
 bool owns_quad(uint chunk, uint s) { return !unused_slot(s) && norm_quad(chunk, s) < norm_quads && lane < 32u; }
 
 float greatest(vec4 v) {
@@ -64,12 +64,12 @@ float greatest(vec4 v) {
   return max(max(v.x, v.y), max(v.z, v.w));
 }
 
-// By their bits: drivers may take it that no float is infinite or NaN.
+// Tested by bits: drivers may assume that no float is infinite or NaN.
 #define not_a_number uintBitsToFloat(0x7fc00000u)
 bool finite(float x) { return (floatBitsToUint(x) & 0x7f800000u) != 0x7f800000u; }
 
-// 1 / root mean square of x[4 * first_quad ..], or 1 where that is not what y is multiplied with; in `largest` the
-// greatest |x * w|. One barrier.
+// 1 / root mean square of x[4 * first_quad ..], or 1 if `normalises` is false; `largest` is the greatest |x * w|. One
+// barrier.
 float inverse_rms(Words x, uint first_quad, Words weight, float eps, out float largest) {
   largest = 0.0;
   for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
@@ -124,13 +124,13 @@ float inverse_rms(Words x, uint first_quad, Words weight, float eps, out float l
   return finite(mean) ? r : not_a_number;
 }
 
-// The largest |y|, at least 1e-5: rounding is monotone, so it is that of the products.
+// The largest |y|, at least 1e-5: rounding is monotone, so it is the rounded product of the largest.
 float largest_activation(float largest, float r) {
   precise float y = largest * r;
   return max(y, 1e-5);
 }
 
-// The step of the int8 grid. Integers know no NaN: what is wrong in x must show here.
+// The step of the int8 grid. Integers have no NaN: an invalid x must show here.
 float grid_step(float largest, float r) {
   precise float step_ = largest / 127.0;
   return finite(r) ? step_ : not_a_number;
@@ -154,7 +154,7 @@ uint packed(ivec4 q) {
 
 int sum_of(ivec4 q) { return (q.x + q.y) + (q.z + q.w); }
 
-// A sum over the workgroup: what every invocation has goes in before a barrier, the whole comes out behind it.
+// A sum over the workgroup: shared_sum() takes each invocation's number before a barrier, the total is read after it.
 int shared_sum(int own) {
   own = subgroup_sum(own);
   if (subgroups > 1u && lane == 0u) sums_of_subgroups[subgroup_index] = own;

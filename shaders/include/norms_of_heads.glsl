@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Norms over all heads of q, and of k, in shaders/layers_coded.comp: each workgroup that may attend finds them itself.
+// Norms over all heads of q and of k in shaders/layers_coded.comp; every workgroup that may compute attention finds
+// both.
 #ifndef INTAGLIO_NORMS_OF_HEADS
 #define INTAGLIO_NORMS_OF_HEADS
 

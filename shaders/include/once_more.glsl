@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// All that depends on a codec, once more for another one: the including shader has `codec` as a macro, and OF_CODEC, by
-// which each name below becomes another, as well as `codec_row`. The first time these names are as they stand.
+// Includes all code that depends on a codec again for a further codec. The including shader has `codec` as a macro, and
+// OF_CODEC, which maps each name below, and `codec_row`, to another name. The first time the names are used unchanged.
 #ifndef INTAGLIO_ONCE_MORE
 #define INTAGLIO_ONCE_MORE
 #define codec_row OF_CODEC(codec_row)

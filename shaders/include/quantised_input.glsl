@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The norm and the quantisation in front of products with int8 activations, for a workgroup: one token as int8 in
-// shared memory, 16 columns a tile. The including shader has `columns`, `eps`, norm.glsl, the push constants input_ and
-// norm_weight, and `quantises`.
+// Norm and quantisation before products with int8 activations, by a workgroup: one token as int8 in shared memory, 16
+// columns per tile. The including shader has `columns`, `eps`, norm.glsl, the push constants input_ and norm_weight,
+// and `quantises`.
 #ifndef INTAGLIO_QUANTISED_INPUT
 #define INTAGLIO_QUANTISED_INPUT
 
@@ -10,7 +10,7 @@
 // Activations of the prologue.
 shared uvec4 shared_x[quantises ? norm_width_max / 16u : 1u];
 
-// Fills shared_x; gives 1 / s, and in `sum` what shared_sum() says of the int8 values.
+// Fills shared_x. @return 1 / s; `sum` becomes shared_sum() of the int8 values
 float quantise_input(out int sum) {
   float largest, r = inverse_rms(input_, 0u, norm_weight, eps, largest), m = largest_activation(largest, r);
   precise float s = 127.0 / m;

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT
-// Attention of a batch's sessions in shaders/layers_rows.comp and layers_batch.comp: a workgroup has up to four heads
-// that share keys and values of a session, span after span; a subgroup has 16 positions of a span, whose keys and
-// values go from memory into matrices. As prompts have it: query, keys, values and probabilities as f16, all else
-// f32 (docs/kernels.md). The including shader has heads_each, value_parts (workgroups that share the channels of values
-// of a task), value_turns (that a workgroup takes for its channels, at most most_turns), most_value_octets (of channels
-// of values of a task for a lane), tasks, kept_tasks, fresh, fresh_words, octet_places, pool with a quad for each four
-// of members * heads_each * head_dim sums, attention_quad(index) beside it, and publish_attended, which all invocations
-// come to. With INNER_NORMS there are heads of up to 256 channels, which the including shader makes of what q, k and v
-// are exchanged as (bring_heads), and full_every, of so many layers the last has no window.
-#ifndef INTAGLIO_FEW_ATTENTION
-#define INTAGLIO_FEW_ATTENTION
+// Attention of a batch's sessions in shaders/layers_rows.comp and layers_batch.comp. A workgroup has up to four heads
+// that share a session's keys and values and computes span after span; a subgroup has 16 positions of a span, whose
+// keys and values go from memory into matrices. Precision is that of prompts: query, keys, values and probabilities are
+// f16, all else f32 (docs/kernels.md). The including shader has heads_each, value_parts (workgroups that share the
+// channels of values of a task), value_turns (turns in which a workgroup computes its channels, at most most_turns),
+// most_value_octets (octets of value channels of a task per lane), tasks, kept_tasks, fresh, fresh_words, octet_places,
+// pool with a quad for each four of members * heads_each * head_dim sums, attention_quad(index) apart from it, and
+// publish_attended, which all invocations call. With INNER_NORMS there are heads of up to 256 channels, which the
+// including shader computes from the exchanged q, k and v (bring_heads), and full_every: every full_every-th layer has
+// no window.
+#ifndef INTAGLIO_ROWS_ATTENTION
+#define INTAGLIO_ROWS_ATTENTION
 
 #define attention_float(index) attention_quad((index) >> 2)[(index)&3u]
-const uint attention_members = 16u;                               // subgroups, as span_positions has it
-const uint greatest_at = 0u, totals_at = 4u * attention_members;  // of attention_float, [head, subgroup]: the greatest
-                                                                  // score, and the total of its probabilities
-const uint key_quads = chunks / 4u;  // that a lane has of a position: chunks 4 * j + lane % 4
+const uint attention_members = 16u;                               // subgroups per span: span_positions / 16
+const uint greatest_at = 0u, totals_at = 4u * attention_members;  // indices for attention_float, [head, subgroup]: the
+                                                                  // greatest score, and the total of its probabilities
+const uint key_quads = chunks / 4u;                               // per lane and position: chunks 4 * j + lane % 4
 const uint turn_chunks = chunks / (value_parts * value_turns),
-           value_octets = (turn_chunks + 7u) / 8u;  // of channels of values in a turn: lane / 4, and 8 behind it
+           value_octets = (turn_chunks + 7u) / 8u;  // octets of value channels in a turn: lane / 4 and lane / 4 + 8
 const uint turn_channels = 8u * turn_chunks;
 #ifdef INNER_NORMS
 const uint most_key_quads = 8u;
@@ -34,7 +35,7 @@ float greatest_of_span(uint head) {
     most = max(most, attention_quad((greatest_at + head * attention_members) / 4u + i));
   return max(max(most.x, most.y), max(most.z, most.w));
 }
-// The same channel of two positions.
+// One channel of two positions.
 f16vec2 same_channel(uvec4 a, uvec4 b, uint channel) {
   uint from = a[channel / 2u], to = b[channel / 2u];
   return as_pair((channel & 1u) == 0u ? from & 0xffffu | to << 16 : from >> 16 | to & 0xffff0000u);
@@ -56,7 +57,7 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
 #endif
   uint first_span = seen / span_positions * span_positions;
 #define is_seen(position) ((position) < end && (position) >= seen)
-#define sees_some(position) ((position) < end && (position) + 16u > seen)  // of a subgroup's positions
+#define sees_some(position) ((position) < end && (position) + 16u > seen)  // among a subgroup's positions
   [[dependency_infinite]] for (uint first = first_span; first < end; first += span_positions) {
     uint places_from = first == 0u ? 32u * kept : 32u * kept_tasks, own_first = first + 16u * sub;
     if (first != 0u) {
@@ -66,7 +67,7 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
     }
     bool has_positions = (members == attention_members || sub < attention_members) && sees_some(own_first);
     uvec4 key_words[2u * most_key_quads],
-        value_words[4u * most_value_octets];  // [octet of positions, j]; [position 2 * c, the next, both 8 behind,
+        value_words[4u * most_value_octets];  // [octet of positions, j]; [position: 2 * c, 2 * c + 1 and both + 8,
                                               // octet of channels]
     [[unroll]] for (uint i = 0u; i < 2u * most_key_quads; ++i)
       key_words[i] = uvec4(0u);
@@ -135,14 +136,14 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
         }
     }
 #ifdef INNER_NORMS
-    // Not beside the keys, for which there are no registers.
+    // Loaded after the keys are used: registers do not suffice for both.
     if (has_positions) [[unroll]]
       for (uint n = 0u; n < 2u; ++n) {
         uint octet_place = octet_places[places_from + 2u * sub + n];
         BRING_VALUES(0u)
       }
 #endif
-    // Of head r, positions 2 * c and the next of both octets.
+    // Scores of head r: positions 2 * c and 2 * c + 1 of both octets.
     vec4 its = vec4(scores[0][0], scores[0][1], scores[1][0], scores[1][1]);
     uvec4 its_positions = own_first + 2u * c + uvec4(0u, 1u, 8u, 9u);
     [[unroll]] for (uint i = 0u; i < 4u; ++i) {
@@ -181,12 +182,12 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
                         fresh_words[chunks + (part * value_turns + turn) * turn_chunks + r + 8u * o];
               }
           tokens_of b = tokens_matrix(chances);
-          vec4 out_[8];  // [head & 1, octet, half of it]
+          vec4 out_[8];  // [head & 1, octet, half of the octet]
           [[unroll]] for (uint m = 0u; m < 8u; ++m) {
             weights_of w;
             [[unroll]] for (uint o = 0u; o < 2u; ++o) {
               f16vec2 first_pair = f16vec2(0.0),
-                      second_pair = f16vec2(0.0);  // where a task has no channels for these rows
+                      second_pair = f16vec2(0.0);  // stays 0 if a task has no channels for these rows
               if (o < most_value_octets) {
                 first_pair = same_channel(value_words[o], value_words[most_value_octets + o], m);
                 second_pair =

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Norms of heads and rotations in shaders/layers_rows.comp and layers_batch.comp with INNER_NORMS. The including shader
 // has heads_each, heads_of_key, query_at, head_squares, fresh, fresh_words, cache_places and half_word.
-#ifndef INTAGLIO_FEW_HEADS
-#define INTAGLIO_FEW_HEADS
+#ifndef INTAGLIO_ROWS_HEADS
+#define INTAGLIO_ROWS_HEADS
 
-// Query heads that a task of attention has, and the key and the value of the pass's own token: exchanged as products
-// have them, here normalised and turned, as f16; the latter into the caches as well, by one task.
+// Reads the query heads of a task of attention, and key and value of the pass's own token, as the products wrote them.
+// Normalises and rotates them here and converts them to f16; one task also writes key and value to the caches.
 void bring_heads(uint layer, uint row, uint first_head, bool writes) {
   const uint half_dim = head_dim / 2u;
   uint t = gl_LocalInvocationIndex, item = t / half_dim, p = t % half_dim, kv_head = first_head / heads_of_key;
@@ -40,7 +40,7 @@ void bring_heads(uint layer, uint row, uint first_head, bool writes) {
     precise float first = its.x * turn.y - its.y * turn.x, second = its.y * turn.y + its.x * turn.x;
     y = vec2(first, second);
   }
-  // Even lanes have a pair of neighbouring channels of the first half, odd ones of the second.
+  // Even lanes have a pair of neighbouring channels of the head's first half, odd lanes one of its second half.
   uint low_half = half_word(y.x), high_half = half_word(y.y), other_low = subgroupShuffleXor(low_half, 1u),
        other_high = subgroupShuffleXor(high_half, 1u);
   bool odd = (lane & 1u) != 0u;

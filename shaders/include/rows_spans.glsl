@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Where rows of a batch's pass in one resident dispatch stand, and octets of a span of attention lie. The including
-// shader has most_rows, rows, pool, octet_places, positions, ends and cache_places.
-#ifndef INTAGLIO_FEW_SPANS
-#define INTAGLIO_FEW_SPANS
+// Positions of the rows of a batch's resident dispatch, and pool offsets of the octets of a span of attention. The
+// including shader has most_rows, rows, pool, octet_places, positions, ends and cache_places.
+#ifndef INTAGLIO_ROWS_SPANS
+#define INTAGLIO_ROWS_SPANS
 
 #define pooled(index) pool[(index) >> 2][(index)&3u]
 
-// Where octets of a span lie in the pool of pages.
+// Looks up the offsets of a span's octets in the pool of pages.
 void keep_octets(uint to, uint row, uint first) {
   uint t = gl_LocalInvocationIndex, octet_first = first + 8u * t;
   if (t < span_positions / 8u)
     octet_places[to + t] = octet_first < ends[row] ? pool_place(slot_at(row), octet_first) : 0u;
 }
 
-// Of each row of the pass where its session stands.
+// Looks up the position of each row's session.
 void keep_rows() {
   uint t = gl_LocalInvocationIndex;
   if (t < most_rows) {

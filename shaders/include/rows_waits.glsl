@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What workgroups that compute all layers of a batch's pass share: addresses of a layer, waiting, and leaving. The
+// Functions shared by resident dispatches of a batch: addresses of a layer's arguments, waiting, and leaving. The
 // including shader has rows_frame.glsl, rows_exchange.glsl, places, spin_limit, rows, threads and timed_out.
-#ifndef INTAGLIO_FEW_WAITS
-#define INTAGLIO_FEW_WAITS
+#ifndef INTAGLIO_ROWS_WAITS
+#define INTAGLIO_ROWS_WAITS
 
 uint64_t place(uint layer, uint argument) { return places[(layer & 1u) * argument_count + argument]; }
 void keep_places(uint layer) {
@@ -15,12 +15,12 @@ void time_out() {
   timed_out = true;
   SharedWords(progress).at[progress_timed_out] = 1u;
 }
-// After `spin_limit` turns, or when another one has given up.
+// True after `spin_limit` turns, or when another workgroup has timed out.
 bool out_of_spins(uint tries) {
   return timed_out || tries >= spin_limit ||
          ((tries & 1023u) == 0u && SharedWords(progress).at[progress_timed_out] != 0u);
 }
-// Little code where nothing is waited for, which is what most reads find: `unwritten` where a word is not there yet.
+// The test is short because most reads find their words written. A word that is not written yet is `unwritten`.
 uint largest_of(uvec4 a) { return max(max(a.x, a.y), max(a.z, a.w)); }
 bool absent(uvec4 a) { return largest_of(a) == unwritten; }
 uvec4 awaited(SharedQuads x, uint quad, uvec4 a) {
@@ -42,7 +42,7 @@ uint awaited(SharedWords x, uint index, uint a) {
   return a;
 }
 
-// The last workgroup that leaves finds out whether any timed out: then the stream of `rows` rows is no number.
+// The last workgroup to leave checks whether any timed out; if so, it makes the stream of `rows` rows NaN.
 shared bool leaves_last;
 void leave(uint64_t stream) {
   uint t = gl_LocalInvocationIndex;

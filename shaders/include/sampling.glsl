@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Integer probabilities and random words for the draw, as include/intaglio/reference/sample.hpp has them.
+// Integer probabilities and random words for the draw, identical to include/intaglio/reference/sample.hpp.
 #ifndef INTAGLIO_SAMPLING
 #define INTAGLIO_SAMPLING
 
@@ -23,16 +23,16 @@ uint power(uint fraction) {
   return full_power - (high_product(h, x) >> 8);
 }
 
-// How many octaves below the largest weight the smallest stands.
+// The number of octaves between the largest weight and the smallest.
 const uint most_octaves = 24u;
 
 // The binary logarithm of a weight, without a unit.
 float exponent_of(float logit, float scale) {
   precise float e = logit * scale;
   e = clamp(e, -3.402823466e38, 3.402823466e38);
-  return abs(e) < 1e-30 ? 0.0 : e;  // what devices may flush to 0
+  return abs(e) < 1e-30 ? 0.0 : e;  // below this devices may flush to 0
 }
-// 2^exponent as (high, low) with 44 bits, `octave` the exponent of the largest rounded up. Not of minus infinity.
+// 2^exponent as (high, low) with 44 bits; `octave` is the largest exponent rounded up. Not for minus infinity.
 uvec2 weight_of(float logit, float octave, float scale) {
   precise float e = exponent_of(logit, scale), up = ceil(e), below = octave - up, fraction = up - e;
   if (!(below <= float(most_octaves))) return uvec2(0u);

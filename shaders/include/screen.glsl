@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Which logits a pass can do without (docs/kernels.md, "Screened head"). The including shader has `rows`.
+// Finds which logits a pass does not need (docs/kernels.md, "Screened head"). The including shader has `rows`.
 #ifndef INTAGLIO_SCREEN
 #define INTAGLIO_SCREEN
 
-// Further below the largest, in logits, and too many rows would be computed twice.
+// With a reach further below the largest logit too many rows would be computed twice.
 const float farthest_reach = 8.0;
-const uint fewest_shares = 16u;  // of the workgroups, for a rank over 1
+const uint fewest_shares = 16u;  // of the workgroups, for a rank above 1
 
-// What counts is not more than `reach` below the logit of `rank`, which are taken before any penalty; rank 0:
-// everything counts.
+// A logit counts if it is not more than `reach` below the logit of `rank`, both taken before any penalty; with rank 0
+// every logit counts.
 struct screening {
   uint rank;
   float reach;
 };
 
-// reference::screening_of has the same, and says why.
+// reference::screening_of has the same code and explains it.
 screening screening_of(Words state, uint groups) {
   float temperature = uintBitsToFloat(state.at[state_temperature]),
         penalty = uintBitsToFloat(state.at[state_repeat_penalty]);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Passes over a batch: each row is the next token of a session of its own, whose slot of the state (kernels/state.hpp)
-// says its position and which pages of the pool its cache has. slot_words 0: rows are tokens of one session, and all of
-// this is no code. The including shader has slot_words, page_size, context (positions of the pool) and state.
+// has its position and the pages of the pool that its cache uses. With slot_words 0 rows are tokens of one session, and
+// no code is generated. The including shader has slot_words, page_size, context (positions of the pool) and state.
 #ifndef INTAGLIO_SLOTS
 #define INTAGLIO_SLOTS
 
 const uint state_limit = 3u;
 const uint state_slots = 16u;
 const uint state_page_table = 17u;
-// In front of the slots: what `pages` has to move.
+// Words before the slots: the move that `pages` has to do.
 const uint state_move = 4u;
 const uint state_move_slot = 5u;
 const uint state_move_first = 6u;
@@ -24,14 +24,13 @@ const uint slot_pages = (slot_words - state_page_table) / (page_size + 1u);  // 
 
 // Positions that a slot may write.
 uint limit_of(uint slot) { return min(state.at[slot + state_limit], slot_pages * page_size); }
-// The pool's place for a position of a slot that is below its limit.
+// The pool's slot for a position that is below the limit of the session's slot.
 uint pool_place(uint slot, uint position) {
   uint page = state.at[slot + state_page_table + min(position / page_size, slot_pages - 1u)];
   return min(page, context / page_size - 1u) * page_size + position % page_size;
 }
 uint row_position(uint row) { return state.at[slot_at(row) + state_position]; }
-// The place for what a row writes at its position, `context`, which is none, where nobody has the slot or its pages
-// end.
+// The pool's slot for a row's position; `context`, which means none, if the session's slot is unused or its pages end.
 uint row_place(uint row, uint position) {
   uint slot = slot_at(row);
   if (state.at[slot + state_count] == 0u || position >= limit_of(slot)) return context;

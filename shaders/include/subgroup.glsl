@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Virtual lanes: reductions in the fixed order of docs/kernels.md whatever the subgroup size (4 to 64). Loops count by
-// addition: drivers unroll no others.
+// Virtual lanes: reductions in the fixed order of docs/kernels.md for any subgroup size (4 to 64). Loops count by
+// addition: drivers do not unroll others.
 #ifndef INTAGLIO_SUBGROUP
 #define INTAGLIO_SUBGROUP
 
-// Loops for the driver to unroll, when it knows the specialization constants: the SPIR-V optimizer would make a copy
-// for every subgroup size. It leaves loops with this hint alone, and tools/embed_shaders turns the hint around in what
-// it embeds.
+// A hint for loops that the driver shall unroll when it knows the specialization constants; the SPIR-V optimizer would
+// make a copy for every subgroup size. The optimizer leaves loops with this hint alone, and tools/embed_shaders inverts
+// the hint in the modules that it embeds.
 #define LATER_UNROLLED [[dont_unroll]]
 
 uint subgroup_size, lane;
 uint virtual_lane;               // of 64 lanes the upper 32 repeat the lower ones
-uint virtual_count;              // virtual lanes an invocation stands for: virtual_lane + j * subgroup_size
-uint virtual_width;              // lanes that virtual lanes live in
+uint virtual_count;              // virtual lanes of an invocation: virtual_lane + j * subgroup_size
+uint virtual_width;              // lanes that have virtual lanes
 uint lane_quarter;               // a quarter of them
 uint subgroups, subgroup_index;  // of the workgroup
 
-// First of all in main: read once, so that compilers see the same value everywhere.
+// Called first in main: the values are read once, so that compilers see the same value everywhere.
 void find_place() {
   subgroup_size = subgroup_width != 0u ? subgroup_width : gl_SubgroupSize;
   lane = gl_SubgroupInvocationID;
@@ -28,8 +28,8 @@ void find_place() {
   subgroup_index = workgroup_size > subgroup_size ? gl_SubgroupID : 0u;
 }
 
-// Waits for the other subgroups of the workgroup. Where there is one, only the order of its memory accesses is left:
-// llvmpipe suspends every invocation even for a barrier of the subgroup.
+// Waits for the other subgroups of the workgroup. With one subgroup only the order of its memory accesses matters:
+// llvmpipe suspends every invocation even for a subgroup's barrier.
 #define workgroup_barrier()             \
   if (workgroup_size > subgroup_size) { \
     memoryBarrierBuffer();              \
@@ -53,7 +53,7 @@ float virtual_sum(float partial[8]) {
   return sum;
 }
 
-// The same for four sums at once.
+// Folds four sums at once.
 vec4 fold_virtual(vec4 partial[8]) {
   precise vec4 s[8] = partial;
   if (virtual_count > 4u) LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) s[j] = s[j] + s[j + 4u];
@@ -85,7 +85,7 @@ int subgroup_sum(int value) {
   return value;
 }
 
-// Sums of four numbers over all lanes, in every lane: halves of the work are handed over instead of repeated.
+// Sums of four numbers over all lanes, in every lane: lanes exchange numbers instead of all computing all.
 ivec4 subgroup_sum4(ivec4 v) {
   uint h = subgroup_size >> 1, q = subgroup_size >> 2;
   bool upper = (lane & h) != 0u;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Products of one tile, 4 rows x 16 columns of codes 0, 1, 2, with 16 int8 activations: by integer dot products, or by
-// plain multiplications that carry two codes each. Word r of a tile is row r; bits 2f+1..2f of byte b are column 4f +
-// b.
+// Products of one tile, 4 rows x 16 columns of codes 0, 1, 2, and 16 int8 activations: by integer dot products, or by
+// plain multiplications of two codes each. Word r of a tile is row r; bits 2f+1..2f of byte b are column 4f + b.
 #ifndef INTAGLIO_TERNARY
 #define INTAGLIO_TERNARY
 
 #if INTEGER_DOT
 
-// Masks leave the codes where they are; the powers of four that this costs are divided out once a tile.
+// Masks leave the codes in place; the resulting powers of four are divided out once per tile.
 void accumulate_one(inout ivec4 sums, uvec4 codes, uvec4 x) {
   LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) {
     uint v = codes[r];
@@ -31,7 +30,7 @@ unpacked_codes unpack(uvec4 codes) {
   return u;
 }
 
-// Activations of a tile as products want them.
+// Activations of a tile in the form that products use.
 struct prepared {
   uvec4 x;
 };
@@ -46,8 +45,9 @@ void accumulate(inout ivec4 sums, unpacked_codes codes, prepared p) {
 
 int byte_of(uint word, int b) { return bitfieldExtract(int(word), 8 * b, 8); }
 
-// (c0 + c2 * 2^16) * (x2 + x0 * 2^16) modulo 2^32 has c0 x0 + c2 x2 in its upper half over c0 x2 in its lower half,
-// both signed. Eight such products of a tile stay within 16 bits, so one correction a tile and row parts them.
+// (c0 + c2 * 2^16) * (x2 + x0 * 2^16) modulo 2^32 has c0 x0 + c2 x2 in its upper 16 bits and c0 x2 in its lower 16
+// bits, both signed. Sums of eight such products of a tile fit in 16 bits, so one correction per tile and row separates
+// them.
 struct unpacked_codes {
   uint row[4][8];
 };
@@ -59,7 +59,7 @@ unpacked_codes unpack(uvec4 codes) {
   return u;
 }
 
-// Activations of a tile as products want them: those of bytes b and b + 2 of each word, b of 0 and 1.
+// Activations of a tile in the form that products use: those of bytes b and b + 2 of each word, for b of 0 and 1.
 struct prepared {
   uint pair[8];
 };

@@ -4,11 +4,11 @@
 #ifndef INTAGLIO_TERNARY_ATTENTION
 #define INTAGLIO_TERNARY_ATTENTION
 
-// What this form is written for.
+// The only form that this file supports.
 #define misfits_attention heads_together != 1u
 
-// Keys and values of this subgroup's octet of a span; of the last octet where it has none, so that the loads need no
-// condition. head_dim is a multiple of 32, chunks one of 4.
+// Loads keys and values of this subgroup's octet of a span, or of the last octet if it has none, so that the loads need
+// no condition. head_dim is a multiple of 32, chunks one of 4.
 void fetch_octet(uint layer, uint head, uint span, uint count) {
   uint kv_head = head / (heads / kv_heads), octet = min(span * 32u + sub, (count - 1u) / 8u), chunk = lane >> 3;
   WordQuads keys =
@@ -26,8 +26,8 @@ void fetch_octet(uint layer, uint head, uint span, uint count) {
   }
 }
 
-// Maximum, total and sums of a span; the sums of channel quad sub * 8 + lane % 8 in every invocation of the first
-// subgroups.
+// Computes maximum, total and sums of a span; every invocation of the first subgroups has the sums of channel quad sub
+// * 8 + lane % 8.
 vec4 compute_span(uint span, uint count, out vec2 weight) {
   uint octet = span * 32u + sub, first = octet * 8u, own = first + (lane & 7u);
   bool here = first < count;
@@ -117,7 +117,7 @@ void await_fresh(uint layer, uint head) {
 }
 
 void store_attended(uint layer, uint quad, vec4 v) {
-  if (lane < 8u) SharedQuads(output_of(layer, step_attention)).at[quad] = something(v);
+  if (lane < 8u) SharedQuads(output_of(layer, step_attention)).at[quad] = written(v);
 }
 
 // Task i is span i / heads of head i % heads; the workgroup of span 0 merges a head's spans, most of them while others
@@ -132,7 +132,7 @@ void attention(uint layer) {
   vec2 totals = vec2(0.0);
   uint tasks_of_all = heads * spans, whole_rounds = tasks_of_all / parts * parts;
   for (uint turn = gl_WorkGroupID.x; turn < whole_rounds + parts; turn += parts) {
-    // The tasks of the last round that not all have go to the last workgroups; the first ones merge.
+    // If the last round has fewer tasks than workgroups, the last workgroups take them; the first ones merge.
     uint task = turn;
     if (whole_rounds != 0u && turn >= whole_rounds) task = whole_rounds + parts - 1u - gl_WorkGroupID.x;
     if (task >= tasks_of_all) break;
@@ -149,8 +149,8 @@ void attention(uint layer) {
       }
     } else if (span != 0u) {
       uint first = (head * most_spans + span) * partial_quads;
-      if (first_subgroups) partials.at[first + channel] = something(s);
-      if (t == 0u) partials.at[first + quads] = something(vec4(weight, 0.0, 0.0));
+      if (first_subgroups) partials.at[first + channel] = written(s);
+      if (t == 0u) partials.at[first + quads] = written(vec4(weight, 0.0, 0.0));
     } else {
       merged = s;
       totals = weight;

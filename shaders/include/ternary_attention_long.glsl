@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Attention of shaders/layers.comp over long contexts: four heads share keys and values, which come once for three of
-// them, a span a workgroup, and once for the last one, two spans a workgroup: so all that a workgroup does takes about
-// as long. The first workgroups, one a head, then merge the spans. Each has its task at any position, so that its keys
-// are on their way while q, k and v are computed.
+// Attention of shaders/layers.comp over long contexts, where four heads share keys and values. A workgroup has either
+// one span of three of the heads or two spans of the last head: both take about as long. The first workgroups, one per
+// head, then merge the spans. A workgroup has the same task at any position, so that its keys are in flight while q, k
+// and v are computed.
 #ifndef INTAGLIO_TERNARY_ATTENTION_LONG
 #define INTAGLIO_TERNARY_ATTENTION_LONG
 
-const uint together = sharing - 1u;  // heads of a task, but where that is the last head alone
+const uint together = sharing - 1u;  // heads of a task, unless it has the last head only
 const uint pair_tasks = kv_heads * ((most_spans + 1u) / 2u), span_tasks = kv_heads * most_spans;
 const uint merged_at_once = 16u;  // spans
 
-// What this form is not written for.
+// Whether the model has a form that this file does not support.
 bool misfits() {
   bool out_ = heads_together != sharing;
   if (heads != sharing * kv_heads) out_ = true;
@@ -20,7 +20,8 @@ bool misfits() {
 }
 #define misfits_attention misfits()
 
-// This subgroup's octet of a span: the last octet where it has none. head_dim is a multiple of 32, chunks one of 4.
+// Loads this subgroup's octet of a span, or the last octet if it has none. head_dim is a multiple of 32, chunks one of
+// 4.
 void fetch_keys(uint layer, uint kv_head, uint span, uint count) {
   uint octet = min(span * 32u + sub, (count - 1u) / 8u), chunk = lane >> 3;
   WordQuads keys =
@@ -40,7 +41,7 @@ void fetch_values(uint layer, uint kv_head, uint span, uint count, uint from, ui
     if (context % 8u == 0u || octet * 8u + j < context) value_words[j] = values.at[j * quads];
   }
 }
-// What of the octet from position `first` on is this position's own; and no values behind it.
+// Replaces this position's own key in the octet from position `first` on, and clears values behind it.
 void put_newest_key(uint first) {
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
     uint chunk = (lane >> 3) + 4u * i;
@@ -67,7 +68,7 @@ void fetch_keys_ahead(uint layer) {
   }
 }
 
-// Queries of `count` heads, key and value of this position.
+// Reads queries of `count` heads, and key and value of this position.
 void await_fresh(uint layer, uint kv_head, uint first_head, uint count) {
   uint t = gl_LocalInvocationIndex, which = t / quads;
   uint from = which < count ? first_head + which : which == count ? heads + kv_head : heads + kv_heads + kv_head;
@@ -78,8 +79,8 @@ void await_fresh(uint layer, uint kv_head, uint first_head, uint count) {
   barrier();
 }
 
-// Sums of octets in sx, of `rows` heads, summed up: a quad of channels for every eight lanes of the subgroups from `by`
-// on.
+// Sums up the octets' sums in sx for `rows` heads: every eight lanes of the subgroups from `by` on have a quad of
+// channels.
 void store_sums(SharedQuads partials, uint first_head, uint span, uint by, uint rows, bool wanted) {
   if (sub >= by && sub < by + rows * quads / 8u) {
     uint head = (sub - by) / (quads / 8u), c = (sub - by) % (quads / 8u) * 8u + (lane & 7u), g = lane >> 3;
@@ -88,11 +89,11 @@ void store_sums(SharedQuads partials, uint first_head, uint span, uint by, uint 
       s = s + uintBitsToFloat(sx[(head * 32u + 8u * g + i) * quads + c]);
     s = s + subgroupShuffleXor(s, 8u);
     s = s + subgroupShuffleXor(s, 16u);
-    if (lane < 8u && wanted) partials.at[((first_head + head) * most_spans + span) * partial_quads + c] = something(s);
+    if (lane < 8u && wanted) partials.at[((first_head + head) * most_spans + span) * partial_quads + c] = written(s);
   }
 }
 
-// A span of the heads but the last that share keys and values.
+// A span of all but the last of the heads that share keys and values.
 void attend(uint layer, uint task) {
   uint kv_head = task % kv_heads, span = task / kv_heads;
   uint count = min(shared_position + 1u, context), spans = (count + span_positions - 1u) / span_positions;
@@ -118,13 +119,13 @@ void attend(uint layer, uint task) {
         a[h] = a[h] + products;
       }
     }
-    // All at once they would hold up who reads queries.
+    // Loaded piecewise: all loads at once would delay the workgroups that read queries.
     fetch_values(layer, kv_head, span, count, 2u * i, 2u * i + 2u);
   }
   precise vec4 by_head = vec4(0.0);
   [[unroll]] for (uint h = 0u; h < together; ++h)
     by_head[h] = (a[h].x + a[h].y) + (a[h].z + a[h].w);
-  // Halves are handed over: of the four lanes that a position has each ends with one head's score, the last one with
+  // Lanes exchange halves of the work: of a position's four lanes each ends with one head's score, the last one with
   // none.
   bool upper = (lane & 8u) != 0u, odd = (lane & 16u) != 0u;
   precise vec2 two = (upper ? by_head.zw : by_head.xy) + subgroupShuffleXor(upper ? by_head.xy : by_head.zw, 8u);
@@ -146,7 +147,7 @@ void attend(uint layer, uint task) {
   total = total + subgroupShuffleXor(total, 2u);
   total = total + subgroupShuffleXor(total, 1u);
   if ((lane & 7u) == 0u) totals_of[head * 8u + sub / 4u][sub % 4u] = total;
-  sx[sub * quads + (lane & 7u)][head] = floatBitsToUint(p);  // where its sums will be
+  sx[sub * quads + (lane & 7u)][head] = floatBitsToUint(p);  // replaced by its sums later
   subgroupBarrier();
   if (octet == shared_position / 8u) put_newest_value(first);
   precise vec4 acc[together];
@@ -162,7 +163,7 @@ void attend(uint layer, uint task) {
   }
   subgroupBarrier();
   bool wanted = span < spans;
-  // Two heads at a time: there is no room for more.
+  // Two heads at a time: registers do not suffice for more.
   if (lane < quads) {
     [[unroll]] for (uint h = 0u; h < 2u; ++h)
       sx[(h * 32u + sub) * quads + lane] = floatBitsToUint(acc[h]);
@@ -182,7 +183,7 @@ void attend(uint layer, uint task) {
     l = l + subgroupShuffleXor(l, 2u);
     if (g == 0u && lane < 4u * together && wanted)
       partials.at[((kv_head * sharing + h) * most_spans + span) * partial_quads + quads] =
-          something(vec4(its, l, 0.0, 0.0));
+          written(vec4(its, l, 0.0, 0.0));
   }
   barrier();
   if (lane < quads) {
@@ -193,7 +194,7 @@ void attend(uint layer, uint task) {
   store_sums(partials, kv_head * sharing + 2u, span, 2u * quads / 8u, together - 2u, wanted);
 }
 
-// Scores of one head, in parts, for a span that becomes row `row` of the two.
+// Scores of one head, in parts, for the span that becomes row `row` of two.
 float score_of_one(uint own, uint count) {
   precise vec4 a = vec4(0.0);
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
@@ -233,7 +234,7 @@ void sum_values_of_one(float score, float m, bool sees, uint row) {
   total = total + subgroupShuffleXor(total, 1u);
   if (lane == 0u) totals_of[row * 8u + sub / 4u][sub % 4u] = total;
   uint place_ = (row * 32u + sub) * quads;
-  if (lane < 8u) sx[place_ + (lane >> 2)][lane & 3u] = floatBitsToUint(p);  // where its sums will be
+  if (lane < 8u) sx[place_ + (lane >> 2)][lane & 3u] = floatBitsToUint(p);  // replaced by its sums later
   subgroupBarrier();
   vec4 p_low = uintBitsToFloat(sx[place_]), p_high = uintBitsToFloat(sx[place_ + 1u]);
   precise vec4 acc = vec4(0.0);
@@ -246,8 +247,8 @@ void sum_values_of_one(float score, float m, bool sees, uint row) {
   if (lane < quads) sx[place_ + lane] = floatBitsToUint(acc);
 }
 
-// Two spans of the last head that shares keys and values. What the second one needs is on its way while the first is
-// computed.
+// Two spans of the last of the heads that share keys and values. The second span's loads are in flight while the first
+// is computed.
 void attend_pair(uint layer, uint task) {
   uint kv_head = task % kv_heads, span = task / kv_heads * 2u, head = kv_head * sharing + sharing - 1u;
   uint count = min(shared_position + 1u, context), spans = (count + span_positions - 1u) / span_positions;
@@ -280,8 +281,7 @@ void attend_pair(uint layer, uint task) {
       s = s + uintBitsToFloat(sx[(row * 32u + 8u * g + i) * quads + c]);
     s = s + subgroupShuffleXor(s, 8u);
     s = s + subgroupShuffleXor(s, 16u);
-    if (lane < 8u && span + row < spans)
-      partials.at[(head * most_spans + span + row) * partial_quads + c] = something(s);
+    if (lane < 8u && span + row < spans) partials.at[(head * most_spans + span + row) * partial_quads + c] = written(s);
   }
   if (sub == members - 1u) {
     uint row = (lane >> 2) & 1u, g = lane & 3u;
@@ -295,13 +295,12 @@ void attend_pair(uint layer, uint task) {
     l = l + subgroupShuffleXor(l, 2u);
     if (g == 0u && lane < 8u && span + row < spans)
       partials.at[(head * most_spans + span + row) * partial_quads + quads] =
-          something(vec4(row == 0u ? m : m_later, l, 0.0, 0.0));
+          written(vec4(row == 0u ? m : m_later, l, 0.0, 0.0));
   }
 }
 
-// Merges a head's spans in rising order, `merged_at_once` at a time. The first subgroups wait for a span's sums each,
-// the one behind them for the weights of the spans, one a lane: what the sums are multiplied with is there before they
-// are.
+// Merges a head's spans in rising order, `merged_at_once` at a time. Each of the first subgroups waits for a span's
+// sums, the next subgroup for the weights of the spans, one per lane: the factors are known before the sums arrive.
 void merge_spans(uint layer, uint head) {
   uint count = min(shared_position + 1u, context), spans = (count + span_positions - 1u) / span_positions;
   SharedQuads partials = SharedQuads(place(layer, argument_partials));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Products of ternary weights with int8 activations for a workgroup's share of the rows: the norm and the quantisation
-// in front of it, the sums, and the scales. The including shader has `columns`, `rows`, the push constants' names, and
-// which share it is: product_part of product_parts.
+// Products of ternary weights and int8 activations for a workgroup's share of the rows: norm and quantisation first,
+// then the sums and the scales. The including shader has `columns`, `rows`, the push constants' names, and the number
+// of the share: product_part of product_parts.
 #ifndef INTAGLIO_TERNARY_PRODUCT
 #define INTAGLIO_TERNARY_PRODUCT
 
@@ -12,7 +12,7 @@ uvec4 activations(uint first_token, uint t, uint tile) {
   return word_quad(input_, (first_token + t) * tiles + tile);
 }
 
-// Scales the sums of four rows of codes 0, 1, 2, which stand for -1, 0, +1, and hands them on.
+// Scales the sums of four rows of codes 0, 1, 2, which mean -1, 0, +1, and passes them to the epilogue.
 void finish_sums(uint token, uint group, ivec4 sums, float factor, int activation_sum) {
   precise vec4 y = vec4(sums - activation_sum) * (factor * row_scales(group));
   finish(token, group, y);
@@ -20,12 +20,12 @@ void finish_sums(uint token, uint group, ivec4 sums, float factor, int activatio
 
 #if WIDE_LOADS
 
-// On a CPU every lane has groups of its own: no sum crosses lanes, and activations that are read, from shared memory
-// where they fit, serve `batches` groups of every lane. Lanes' loads of weights are most of the time, so many tokens
-// share them, and fewer groups the activations.
+// On a CPU every lane has groups of its own: no sum crosses lanes, and each activation that is read, from shared memory
+// if it fits, is used for `batches` groups of every lane. Loads of weights take most of the time, so many tokens share
+// them, and fewer groups share the activations.
 const uint most_tokens = 16u, batches = tile_tokens > 8u ? 2u : 4u, all_pairs = tile_tokens * (columns_max / 16u),
            pair_octets = all_pairs <= 768u ? all_pairs : 0u;
-shared u64vec4 shared_pairs[pair_octets + 1u];  // llvmpipe reads one of these in as many instructions as one word
+shared u64vec4 shared_pairs[pair_octets + 1u];  // llvmpipe reads one of these in as many instructions as a single word
 
 void share_pairs(uint first_token, uint tokens) {
   for (uint i = gl_LocalInvocationIndex; i < tokens * tiles; i += workgroup_size) {
@@ -43,9 +43,9 @@ prepared activation_pairs(uint first_token, uint t, uint tile) {
   return prepared(uint[8](a.x, a.y, b.x, b.y, c.x, c.y, d.x, d.y));
 }
 
-// Of several tokens each lane reads another one's activations, at once, and all lanes get them from there: a load is a
-// loop over the lanes whether they differ or not, a shuffle from a constant lane one instruction. (A broadcast is none:
-// llvmpipe looks for the first active lane before it, in a loop.)
+// With several tokens each lane reads a different token's activations in one load, and all lanes get them by shuffles:
+// a load is a loop over the lanes even if they read the same address, and a shuffle from a constant lane is one
+// instruction. (A broadcast is not: llvmpipe first looks for the first active lane, in a loop.)
 const uint token_vectors =
     subgroup_width == 0u ? (tile_tokens + 3u) / 4u : (tile_tokens + subgroup_width - 1u) / subgroup_width;
 prepared of_token(prepared own[token_vectors], uint t) {
@@ -55,9 +55,8 @@ prepared of_token(prepared own[token_vectors], uint t) {
   return p;
 }
 
-// A word of each cache line of the next step's weights where all of them are more than a CPU's caches keep: so many
-// streams side by side no prefetcher follows. Nobody needs the words; they end in a sum of zeros that no compiler knows
-// to be one.
+// Reads a word of each cache line of the next step's weights if these exceed a CPU's caches: prefetchers do not follow
+// that many parallel streams. The words are not used; they end in a sum of zeros that the compiler cannot know.
 #ifndef reads_ahead
 #define reads_ahead (rows * columns > 1u << 22)
 #endif
@@ -99,7 +98,7 @@ void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
         LATER_UNROLLED for (uint b = 0u; b < batches; ++b) accumulate(sums[t][b], codes[b], pairs);
       }
     }
-    // Four tokens at a time, one by one, in loops, so that what follows is there but once.
+    // Four tokens at a time, one after the other in loops, so that the code exists only once.
     for (uint four = 0u; four < tokens; four += 4u) {
       ivec4 sums_of[4][batches];
       uvec2 factor_of[4];

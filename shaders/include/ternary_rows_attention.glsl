@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Attention of a batch's rows in shaders/layers_ternary_rows.comp, in attention_batch's order of sums: a workgroup has
-// two heads (one, where their number is odd) that share keys and values of a row, span after span. How many spans there
-// are depends on the position, so all that crosses invocations within them goes through shared memory
+// two heads (one, if their number is odd) that share keys and values of a row, and computes span after span. The number
+// of spans depends on the position, so all values that cross invocations in a span go through shared memory
 // (docs/performance.md).
-#ifndef INTAGLIO_TERNARY_FEW_ATTENTION
-#define INTAGLIO_TERNARY_FEW_ATTENTION
+#ifndef INTAGLIO_TERNARY_ROWS_ATTENTION
+#define INTAGLIO_TERNARY_ROWS_ATTENTION
 
 const uint value_lanes = head_dim / 8u, quarter_chunks = chunks / 4u;
-// In pool, in floats: sums of values by octet, before them scores by half of the channels; chances; what octets have.
+// In pool, in floats: sums of values by octet, overlapping scores by half of the channels; probabilities; octets'
+// maxima and totals.
 const uint chances_at = 32u * heads_each * head_dim, greatest_at = chances_at + heads_each * span_positions,
            totals_at = greatest_at + heads_each * 32u;
 
@@ -130,7 +131,7 @@ void attend(uint layer, uint row, uint first_head, uint kept) {
       pooled(totals_at + t) = octet_total(pool[chances_at / 4u + 2u * t], pool[chances_at / 4u + 2u * t + 1u]);
     barrier();
     if (t < heads_each * head_dim) {
-      // An octet's total stands in a component, eight in two quads; sums of values where the channel is, a head's
+      // An octet's total is in one component, eight totals in two quads; sums of values are at their channel, a head's
       // octets one after the other.
       uint h = t / head_dim, quad = h * (head_dim / 4u) + t % head_dim / 4u, component = t & 3u;
       precise float s[4], l[4];
@@ -158,7 +159,7 @@ void attend(uint layer, uint row, uint first_head, uint kept) {
   if (end != 0u && t < heads_each * head_dim) {
     precise float result = sum / weight.y;
     SharedWords(exchange + uint64_t(attended_at)).at[row * q_size + first_head * head_dim + t] =
-        floatBitsToUint(something(result));
+        floatBitsToUint(written(result));
   }
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Loads for llvmpipe, which makes a loop over the lanes of each, 17 instructions a lane. Only where an address is made
-// of constants and push constants alone, outside of all control flow, does it load a word once for all lanes; of
-// neighbouring words between which lanes choose by their number its compiler then makes one load of a vector. So what
-// uses this has no loop that stays, no `if` around loads, and its place from uniform_number. The including shader has
-// subgroup_width.
-#ifndef INTAGLIO_STRAIGHT
-#define INTAGLIO_STRAIGHT
+// Loads for llvmpipe, which turns each load into a loop over the lanes, 17 instructions per lane. It loads a word once
+// for all lanes only if the address consists of constants and push constants, outside of all control flow; if lanes
+// choose by their number among neighbouring words, its compiler makes one vector load of them. So code that uses this
+// file has no loop that remains, no `if` around loads, and takes its indices from uniform_number. The including shader
+// has subgroup_width.
+#ifndef INTAGLIO_UNROLLED
+#define INTAGLIO_UNROLLED
 
 #define LATER_UNROLLED [[dont_unroll]]  // as in subgroup.glsl
 
@@ -14,8 +14,8 @@ const uint vector_width = subgroup_width == 0u ? 4u : subgroup_width < 16u ? sub
 uint vector_lane;
 void find_lane() { vector_lane = gl_SubgroupInvocationID & (vector_width - 1u); }
 
-// `number`, the same in all invocations and not more than `most`, so that llvmpipe knows the former: what comes from
-// push constants at any index is, by the rules of Vulkan. `binary` is the push constant of that type: 0 and 1.
+// `number`, the same in all invocations and at most `most`, in a form that llvmpipe knows to be uniform: by Vulkan's
+// rules, push constants at any index are. `binary` is the push constant of that type: 0 and 1.
 #define uniform_number(number, most, binary, out_)                                                            \
   {                                                                                                           \
     uint number_ = number;                                                                                    \
@@ -24,7 +24,7 @@ void find_lane() { vector_lane = gl_SubgroupInvocationID & (vector_width - 1u); 
     LATER_UNROLLED for (uint bit_ = 0u; bit_ < bits_; ++bit_) out_ |= binary[(number_ >> bit_) & 1u] << bit_; \
   }
 
-// What lies `index` times `bytes` behind an address.
+// The address `index` times `bytes` behind an address.
 Words behind(Words from, uint index, uint bytes) {
   uint low, high, carried;
   umulExtended(index, bytes, high, low);
@@ -32,7 +32,7 @@ Words behind(Words from, uint index, uint bytes) {
   return Words(uvec2(low, uvec2(from).y + high + carried));
 }
 
-// Words at .. at + vector_width - 1, one a lane.
+// Words at .. at + vector_width - 1, one per lane.
 uint words_from(Words from, uint at) {
   uint word = from.at[at];
   LATER_UNROLLED for (uint i = 1u; i < vector_width; ++i) {
@@ -42,7 +42,7 @@ uint words_from(Words from, uint at) {
   return word;
 }
 
-// What another lane of the vector has.
+// The value of another lane of the vector.
 uint lane_of(uint x, uint from) { return subgroupShuffle(x, from & (vector_width - 1u)); }
 // Sums of lanes `apart` from each other.
 float over(float x, uint apart) {

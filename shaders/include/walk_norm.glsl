@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The norm over an FFN's features from what walk_gate_up left of them: the sum of squares of every four, and the
-// greatest |value * norm weight| of each of its `shares` workgroups, one behind the other in `totals`. The bits of
-// norm.glsl. The including shader has `columns`, `shares`, subgroup.glsl and the push constants input_, norm_weight,
-// values and totals.
+// The norm over an FFN's features, from the partial results of walk_gate_up: the sum of squares of every four features,
+// and the greatest |value * norm weight| of each of its `shares` workgroups, stored in sequence in `totals`. The bits
+// are those of norm.glsl. The including shader has `columns`, `shares`, subgroup.glsl and the push constants input_,
+// norm_weight, values and totals.
 #ifndef INTAGLIO_WALK_NORM
 #define INTAGLIO_WALK_NORM
 
@@ -13,7 +13,7 @@ shared float
 shared float block_sums[norm_blocks];
 shared float from_subgroups[workgroup_size / 4u];
 
-// By their bits: drivers may take it that no float is infinite or NaN.
+// Tested by bits: drivers may assume that no float is infinite or NaN.
 #define not_a_number uintBitsToFloat(0x7fc00000u)
 bool finite(float x) { return (floatBitsToUint(x) & 0x7f800000u) != 0x7f800000u; }
 
@@ -62,8 +62,8 @@ float inverse_rms(float eps, out float greatest) {
   return finite(mean) ? r : not_a_number;
 }
 
-// The int8 grid of a token's values: values times `scale`, rounded, are its integers, which stand for so many times
-// `factor`.
+// The int8 grid of a token's values: values times `scale`, rounded, are its integers; an integer times `factor` is the
+// value.
 struct int8_grid {
   float r, scale, factor;
 };
@@ -82,7 +82,7 @@ ivec4 integers(uint quad, int8_grid grid) {
   return clamp(ivec4(roundEven(scaled)), -128, 127);
 }
 
-// For a trace: what the down vectors are multiplied with.
+// For a trace: stores the numbers by which the down vectors are multiplied.
 void keep_values(uint quad, ivec4 q, int8_grid grid) {
   precise vec4 kept = vec4(q) * grid.factor;
   FloatQuads(values).at[quad] = kept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the cases share: fable and its parts, to be put together wrongly. The twin of a case has everything but the
-// mistake.
+// Shared parts of the cases: fable and its parts, which a case combines wrongly. The twin of a case has everything
+// except the mistake.
 #pragma once
 
 #include "intaglio/core/fits_together.hpp"

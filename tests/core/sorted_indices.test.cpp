@@ -17,7 +17,7 @@
 using namespace intaglio;
 
 namespace {
-/// Values of few kinds, so that many are equal.
+/// Values of `kinds` kinds, a small number, so that many are equal.
 std::vector<int> made_up(std::size_t count, std::uint32_t kinds) {
   std::vector<int> out(count);
   std::uint32_t state = 1;

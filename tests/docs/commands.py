@@ -9,7 +9,7 @@ import subprocess
 
 
 def simple_commands(line):
-    """The commands of a shell line, each as its words; what is redirected and quoted is understood."""
+    """The commands of a shell line, each as its words; handles redirections and quotes."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars="&|;<>()")
     lexer.whitespace_split, lexer.commenters = True, "#"
     lexer.wordchars += "#"

@@ -49,7 +49,7 @@ TEST_CASE("a mix has the codecs of llama-quantize", "[families]") {
   CHECK_FALSE(mix_of(models::mistral_7b_v02_config, "iq4_xs").has_value());
 }
 
-TEST_CASE("what most files hold is decoded in one dispatch", "[families][resident]") {
+TEST_CASE("the resident dispatch decodes the codecs of most files", "[families][resident]") {
   const auto resident = [](const plan::planned& of) {
     CHECK(plan::verify(of.table()).view() == "");
     return !of.table().resident_decode.resident.empty() &&

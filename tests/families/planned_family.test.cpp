@@ -248,7 +248,7 @@ TEST_CASE("rows that blocks do not divide are refused in one sentence", "[famili
       ContainsSubstring("blk.*.attn_q.weight: expected columns in multiples of 256 (q4_k blocks)"));
 }
 
-TEST_CASE("a Qwen3 decodes with all layers in one dispatch", "[families]") {
+TEST_CASE("a Qwen3 decodes by the resident dispatch", "[families]") {
   const auto resident = [](const decoder_config& c, dtype codec) {
     const dtype head = graph::head_type(codec, c.hidden_size);
     const plan::planned made = planned_of(c, {codec, head, head}, "qwen3", plan::profiles::portable, 4096);
@@ -375,7 +375,8 @@ TEST_CASE("a 7B in Q4_K_M takes the bytes of its file", "[families]") {
     const std::uint64_t read = plan::bytes_moved(t, t.decode, 0, 1);
     CHECK(read > 4'260'000'000);
     CHECK(read < 4'320'000'000);
-    // Of a layer whose v has another codec q and k are one product and v another, whose input a prompt prepares once.
+    // In a layer whose v has another codec, q and k are one product and v is another; a prompt prepares their input
+    // once.
     std::size_t prepared = 0, products = 0;
     for (const plan::dispatch& each : t.prefill.block(t.pattern(0))) {
       prepared += each.kernel == kernels::kernel::quantize_f16;

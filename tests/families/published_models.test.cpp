@@ -94,7 +94,7 @@ std::string table() {
   return out;
 }
 
-/// What stands between two marks of a page.
+/// The text between two marks of a page.
 std::string marked(const std::string& page, const std::string& mark) {
   const std::string begin = "<!-- " + mark + " -->\n", end = "<!-- end of " + mark + " -->";
   const std::size_t from = page.find(begin), to = page.find(end);

@@ -224,7 +224,7 @@ def sentencepiece(add_dummy_prefix):
 
 
 def feature_manifest(kind, row):
-    """Of two layers of three features, 16 wide."""
+    """A seed with two layers of three features, 16 wide."""
     blocks = {
         name: {"type": kind, "scale": 0.5, "offset": 4096 * i, "bytes": 3 * row, "crc32": "00c0ffee"}
         for i, name in enumerate(("gate", "up", "down"))
@@ -276,7 +276,7 @@ def packed(vocabulary):
 
 
 def journal(records):
-    """Of an index 8 wide; the fuzzer makes head and checksums right. records: (edit, layer, feature)"""
+    """A seed for an index 8 wide; the fuzzer corrects head and checksums. records: (edit, layer, feature)"""
     out = b"INTPATC1" + struct.pack("<2I", 0, 8)
     for edit, layer, feature in records:
         vectors = struct.pack("<24f", *range(24)) if edit in (1, 2) else b""

@@ -93,7 +93,7 @@ enum class role : unsigned char { plain, create, destroy };
   X(vkDestroyQueryPool, destroy)                                                                             \
   X(vkGetQueryPoolResults, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST, VK_NOT_READY)
 
-/// One function that the shim stands before.
+/// A function of Vulkan that the shim intercepts.
 struct function {
   const char* name;
   role does;

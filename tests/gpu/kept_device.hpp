@@ -58,7 +58,7 @@ class kept_device {
     static state one;
     return one;
   }
-  /// The function behind the one that stands before it here.
+  /// The intercepted function, which the replacement calls.
   template <class Function>
   static inline std::atomic<Function> behind{nullptr};
 

@@ -116,7 +116,8 @@ TEST_CASE("a folder, a pipe or a read-only place costs a warning and no more") {
   std::filesystem::remove_all(path);
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
   {
-    gpu::pipeline_cache cache(checked.device, folder.path(), 7);  // returns at once, nobody writes to the pipe
+    // returns at once, although no process writes to the pipe
+    gpu::pipeline_cache cache(checked.device, folder.path(), 7);
     CHECK(cache.warning().find("no regular file") != std::string::npos);
     cache.store();
     CHECK(std::filesystem::is_regular_file(path));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Marks the stretch of a test that earns the validation layer's messages on purpose by a planted mistake. The
-// validation step of
-// ./dev test leaves out what stands between the marks.
+// Marks the part of a test that causes messages of the validation layer on purpose by a planted mistake. The validation
+// step of ./dev test leaves out the lines between the marks.
 #pragma once
 
 #include <cstdio>

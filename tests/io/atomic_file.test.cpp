@@ -61,7 +61,7 @@ TEST_CASE("atomic_file: two writers of one place do not share a file", "[atomic_
 
 TEST_CASE("atomic_file: a full disk is an error with the offset, and leaves nothing", "[atomic_file]") {
   const temporary_folder folder;
-  // A limit of the process stands in for the disk: both refuse the write with a code.
+  // A limit of the process replaces a full disk: both refuse the write with an error code.
   ::rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);

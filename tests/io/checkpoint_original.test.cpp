@@ -191,7 +191,7 @@ TEST_CASE("checkpoint_original: Mixtral's experts become one tensor a kind, whic
   };
   expect_experts(model, 3);
   CHECK(check(files.made.path()).ok());
-  files.shapes["layers.0.feed_forward.gate.weight"] = {4, 8};  // what halves of it may be cut of
+  files.shapes["layers.0.feed_forward.gate.weight"] = {4, 8};  // halves of it are taken from this shape
   files.params.replace(files.params.find("\"num_experts\":3"), 15, "\"num_experts\":4");
   for (const char* own : {"w1", "w2", "w3"})
     files.shapes["layers.0.feed_forward.experts.3." + std::string(own) + ".weight"] =

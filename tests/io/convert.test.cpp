@@ -512,7 +512,7 @@ TEST_CASE("convert: PyTorch's files become what the folder of the same model bec
       CHECK((data_of(ours, tensor.name) == data_of(expected, tensor)));
     }
   }
-  // One of the files stands for its folder.
+  // One of the files names its folder.
   convert(conformance("mistral-tiny") / "orig/consolidated.00.pth", folder / "out.gguf", {.codec = dtype::q4_k});
   CHECK((data_of(gguf::open(folder / "out.gguf"), "blk.1.attn_q.weight") == data_of(expected, "blk.1.attn_q.weight")));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Logits of a folded folder are held against the walk in tests/runtime/walked_model.test.cpp.
+// tests/runtime/walked_model.test.cpp compares the logits of a folded folder with those of the walk.
 #include "intaglio/io/fold_hf.hpp"
 
 #include <catch2/catch_test_macros.hpp>

@@ -204,7 +204,7 @@ TEST_CASE("gguf_part: codecs that are not read are named", "[gguf]") {
                                        ") is not supported here: expected f32 ") &&
                          ContainsSubstring(" i2_s"));
   }
-  // I2_S is of BitNets and ternary Llamas; later parts of a model are told whose they are.
+  // I2_S is used by BitNets and ternary Llamas; later parts of a model get the model's architecture.
   const std::string other = with([](auto& i) { i.template set<std::string>("general.architecture", "gemma3"); });
   CHECK_THAT(other,
              ContainsSubstring("type 36 (I2_S of the BitNet fork, or a removed IQ4_NL)") &&
@@ -283,7 +283,7 @@ TEST_CASE("gguf_part: other alignments, holes and other orders are accepted; tra
   longer.resize(end + 100);
   CHECK(parsed(longer).warnings() ==
         std::vector<std::string>{"100 bytes follow the last tensor at offset " + intaglio::hexadecimal(end)});
-  // Of keys alone: less than the alignment may be padding.
+  // A file that has only keys: its padding may be shorter than the alignment.
   gguf_image keys = small();
   keys.tensors.clear();
   bytes only = keys.build();

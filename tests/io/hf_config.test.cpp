@@ -253,7 +253,7 @@ TEST_CASE("hf_config: every key is read, harmless or named") {
   for (int i = 0; i < 30; ++i) many += (i ? ",\"x" : "\"x") + std::to_string(i) + "\":1";
   CHECK(read(of_family("llama", many)).warnings.size() == 17);
   CHECK_THAT(read(of_family("llama", many)).warnings.back(), ContainsSubstring("and 14 more keys are not used"));
-  // The text model's object, and what stands around it.
+  // The text model's object, and the object around it.
   const std::string inner = of_family("gemma3_text", R"("odd":1)");
   const auto outer = read(
       R"({"model_type":"gemma3","vision_config":{"a":1},"hidden_size":9,"mm_tokens_per_image":256,"text_config":)" +

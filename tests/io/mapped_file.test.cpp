@@ -122,7 +122,7 @@ TEST_CASE("mapped_file: what the system refuses later is told in its words", "[m
   const temporary_folder folder;
   const auto path = write_text(folder / "file", "0123456789");
   mapped_file file(path);
-  // Somebody else's code writes over the descriptor, which then cannot be read from.
+  // Other code overwrites the descriptor, which then cannot be read from.
   int descriptor = -1;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Packed files in memory: damage with checksums that are right again, so that what stands behind them is reached.
+// Packed files in memory: damage with corrected checksums, so that the checks behind the checksums run.
 #pragma once
 
 #include <cstddef>

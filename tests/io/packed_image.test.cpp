@@ -120,7 +120,7 @@ TEST_CASE("packed image: chunks are checked in place from where they begin", "[p
   CHECK_THROWS_MATCHES(expect(0, made.large.bytes), file_error, fault);
   CHECK_THROWS_MATCHES(expect(2 * chunk, 2 * chunk + 1), file_error, fault);
   CHECK_THROWS_MATCHES(expect(chunk + 1, ~std::uint64_t{0}), file_error, fault);
-  // Who has the range with a chunk's first byte checks it, so that ranges side by side check each once.
+  // The range with a chunk's first byte checks the chunk, so that adjacent ranges check each chunk once.
   CHECK_NOTHROW(expect(0, 2 * chunk));
   CHECK_NOTHROW(expect(2 * chunk + 1, made.large.bytes));
   CHECK_NOTHROW(made.image.expect(made.large, 0, 0, made.large.bytes, made.bytes));

@@ -77,8 +77,8 @@ TEST_CASE("packed writer: weights in their places with their sums, whatever the 
   CHECK(files[0] == files[2]);
   const bytes& file = files[0];
 
-  // By the description, docs/packed.md: header, zeros to 4096, each copy from a multiple of 256 on, zeros between them,
-  // the index, its checksum.
+  // The layout of docs/packed.md: header, zeros to 4096, each copy at a multiple of 256, zeros between them, the index,
+  // its checksum.
   std::size_t at = packed_layout::data_offset;
   bytes wanted(at);
   std::vector<std::uint64_t> sums;

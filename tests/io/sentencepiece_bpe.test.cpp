@@ -51,14 +51,14 @@ TEST_CASE("sentencepiece_bpe: words are merged one by one unless a token crosses
   const auto found = across.encode("o hel");
   CHECK(std::count(found.begin(), found.end(), first_added) == 1);
   CHECK(across.decode(found) == "o hel");
-  // Also behind a longer word, and wherever in the vocabulary it stands.
+  // Also behind a longer word, and at any index in the vocabulary.
   const tokenizer longer(with({{"hello\xE2\x96\x81h", 1}, {"elo", 1}}));
   CHECK(longer.decode(longer.encode("hello hello elo")) == "hello hello elo");
   CHECK(longer.encode("elo").back() == first_added + 1);
   // One that begins with many spaces crosses nothing.
   const tokenizer wide(with({{"\xE2\x96\x81\xE2\x96\x81h", 1}}));
   CHECK(wide.decode(wide.encode("  hello   hel")) == "  hello   hel");
-  // A token that ends in the space of the next word, and one in which a lone byte stands before it.
+  // A token that ends in the space of the next word, and one in which a single byte comes before that space.
   for (const char* text : {"lo\xE2\x96\x81", "h\xE2\x96\x81"}) {
     const tokenizer ends(with({{text, 1}}));
     CHECK(ends.decode(ends.encode("hello h hel")) == "hello h hel");

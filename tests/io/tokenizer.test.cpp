@@ -185,7 +185,7 @@ TEST_CASE("what cannot be encoded is an argument error before any work") {
   CHECK(tokenizer(file).unknown() == 263);
   CHECK_FALSE(tokenizer(small_byte_level()).unknown());
   const tokenizer model(file);
-  // A GiB and a byte that nobody may touch.
+  // A GiB and a byte that must not be read.
   void* const untouchable =
       ::mmap(nullptr, io::longest_text_bytes + 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   REQUIRE(untouchable != MAP_FAILED);

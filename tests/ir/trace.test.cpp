@@ -39,7 +39,7 @@ static_assert(failure_of([](auto& t, auto x) {
               }) == "repeat: expected a block for each kind of the pattern, 2, found 1");
 static_assert(failure_of([](auto& t, auto x) { t.repeat(x, 7, {257}, [](auto in) { return in; }); }) ==
               "repeat: expected a pattern of at least 1 layer and at most 256, found 257");
-// The first failure is the one that is told.
+// The first failure is reported.
 static_assert(failure_of([](auto& t, auto x) {
                 t.rope(x, "first", 6, {10000.f});
                 t.rope(x, "second", 7, {10000.f});

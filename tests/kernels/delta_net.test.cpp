@@ -12,7 +12,7 @@ namespace {
 struct shape {
   std::uint32_t subgroups, lanes;
 };
-/// Of workgroups of all widths, with an invocation a column or four.
+/// Shapes with workgroups of all widths, with an invocation a column or four.
 std::vector<shape> shapes(const kernel_device& on) {
   std::vector<shape> out;
   for (const std::uint32_t subgroups : on.widths())
@@ -24,7 +24,7 @@ std::vector<shape> shapes(const kernel_device& on) {
 struct operands {
   const guarded_buffer &qkv, &beta, &alpha, &decay, &shift, &output, &recurrent, &state;
 };
-/// Of a batch's slots `rows`, whose states stand `slot_floats` apart, or of the tokens of a session alone.
+/// The rows of a batch's slots, whose states are `slot_floats` apart, or the tokens of a single session.
 struct batch_rows {
   std::uint32_t rows = 1, words = 0, floats = 0;
 };
@@ -191,7 +191,7 @@ struct state_space_problem {
         decay(random.floats(of.value_heads, -3, 0)), shift(random.floats(of.value_heads, -2, 2)),
         skip(random.floats(of.value_heads, -2, 2)) {}
 
-  /// Of `count` tokens from the `first` on.
+  /// Expects the results of `count` tokens from the `first` on.
   void expect(std::size_t first, std::size_t count, std::uint32_t position, std::span<float> kept,
               std::span<float> output) const {
     const auto part = [&](const std::vector<float>& from, std::size_t row) {

@@ -23,7 +23,8 @@ std::vector<std::uint32_t> choices(random_numbers& random) {
   return out;
 }
 
-/// Who has which expert: at random, all the same, one that nobody has, and in one token alone.
+/// Which token has which expert: at random, all the same expert, an expert without tokens, and an expert of one token
+/// only.
 struct spread {
   std::string_view name;
   std::uint32_t tokens, room, of;

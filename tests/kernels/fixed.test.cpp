@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Activations as products of few tokens read them: token by token, and in tiles of eight tokens for products by
-// matrices.
+// Activations in the form that products of a small batch of tokens read: token by token, and in tiles of eight tokens
+// for products by matrices.
 #include <algorithm>
 #include <cmath>
 #include <limits>

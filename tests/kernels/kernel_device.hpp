@@ -251,8 +251,8 @@ inline difference compare(const std::vector<float>& found, const std::vector<flo
 
 }  // namespace intaglio::testing
 
-/// On a CPU driver divisions and roots are exact, so every bit must be that of the reference; a GPU may be a few units
-/// off.
+/// On a CPU driver divisions and roots are exact, so every bit must equal the reference; on a GPU results may differ by
+/// a small number of units in the last place.
 #define CHECK_SAME(on, found, expected)                                                              \
   do {                                                                                               \
     const auto apart = intaglio::testing::compare(found, expected);                                  \

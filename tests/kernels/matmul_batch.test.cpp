@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Products of weights of blocks over a few tokens of one session, of what `fixed` leaves: the bits of matmul's
-// reference.
+// Products of weights of blocks over a small batch of one session's tokens, with the output of kernel `fixed`: they
+// have the bits of matmul's reference.
 #include "kernels/matmul_problem.hpp"
 
 using namespace intaglio;
@@ -10,7 +10,7 @@ using kernels::epilogue;
 
 namespace {
 
-/// Of plain activations. @param tile tokens of a workgroup
+/// Runs a product of plain activations. @param tile tokens of a workgroup
 product_result run(kernel_device& on, const matmul_problem& p, std::uint32_t tile, std::uint32_t groups) {
   const auto& s = p.shape;
   product_result out = initial(p);

@@ -192,7 +192,7 @@ TEST_CASE("matmul_chunk: activations of any size, and those that are no numbers,
     CHECK((i / 4 == 3 ? std::isnan(found.output[i]) : found.output[i] == expected.output[i]));
 }
 
-TEST_CASE("matmul_chunk of a few tokens: every codec, steps that are not full, rows that fill no tile; every epilogue",
+TEST_CASE("matmul_chunk of a small batch: every codec, steps that are not full, rows that fill no tile; every epilogue",
           "[dear]") {
   kernel_device on;
   on.narrow_f16 = true;

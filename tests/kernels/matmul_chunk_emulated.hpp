@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_chunk_emulated_source_hash = 0xf8351ebae59455d1ULL;
+inline constexpr unsigned long long matmul_chunk_emulated_source_hash = 0x726f43f38baf2bb6ULL;
 alignas(4) inline constexpr char matmul_chunk_emulated_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\313q\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\11\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\14\0"
     "\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\13\0\5\0\0\0\17\0\0\0main\0\0\0\0e\6\0\0-\12\0\0@\12\0"

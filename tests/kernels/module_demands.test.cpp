@@ -238,7 +238,7 @@ TEST_CASE("what cannot be read is said, never guessed") {
   CHECK(problem(endless) == "an instruction has no possible length");
 }
 
-TEST_CASE("what is told of a module is what the module itself says, whatever its constants are") {
+TEST_CASE("the facts about a module equal the module's own, whatever its constants are") {
   struct whole {
     std::string_view name;
     words_in_bytes<char> words;

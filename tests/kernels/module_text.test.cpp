@@ -24,7 +24,7 @@ TEST_CASE("numbers are spelled by five bits a character") {
   CHECK(numbers({"C$bb", "bbbb&"}) == all{32, 0xFFFFFFFF});  // a number may be in two literals
   CHECK(numbers({"bbbbbb&"}) == all{0xFFFFFFFF});
   CHECK(numbers({"bbbbbb*"}) == all{0x1FFFFFFFF});   // twice a word has 33 bits
-  CHECK(numbers({"cd$"}) == all{28, 57 - 32 + 32});  // what stands for ? and backslash
+  CHECK(numbers({"cd$"}) == all{28, 57 - 32 + 32});  // codes of ? and backslash
 }
 
 TEST_CASE("instructions are told by how they begin and by the distance of their ids") {

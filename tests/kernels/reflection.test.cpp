@@ -138,7 +138,7 @@ TEST_CASE("garbage ends", "[law]") {
   }
 }
 
-TEST_CASE("every embedded shader is held against its interface") {
+TEST_CASE("every embedded shader is compared with its interface") {
   const std::filesystem::path kernels = in_source("include/intaglio/kernels");
   std::ifstream file(kernels / "check_interfaces.hpp");
   std::string text((std::istreambuf_iterator<char>(file)), {});

@@ -214,7 +214,7 @@ TEST_CASE("norm_add: a bias in the place of the norm, of one input and of one in
   CHECK_SAME(on, output.read<float>(), expected);
 }
 
-TEST_CASE("norm_add: an input in parts is their sum by halves") {
+TEST_CASE("norm_add: an input in parts is summed by halves") {
   kernel_device on;
   const std::uint32_t width = GENERATE(64u, 2560u), parts = GENERATE(2u, 4u, 8u);
   random_numbers random(34);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A Vulkan layer that stands before a driver and tells less of its device: limits and features of a class of
-// plan/device_classes.hpp, which the variable INTAGLIO_LOWERED_TO names. Below the validation layer it makes that layer
-// hold a program to the lowered limits. The device says that it is an integrated GPU, since the classes are GPUs.
-// What a driver computes stays as it is: its subgroups are those that it has, which may be narrower than the class's.
+// A Vulkan layer in front of a driver that reports smaller limits and fewer features: those of a class of
+// plan/device_classes.hpp, which the variable INTAGLIO_LOWERED_TO names. The validation layer above it checks a program
+// against these limits. The device reports that it is an integrated GPU, since the classes are GPUs. The driver's
+// computations stay unchanged: its subgroups keep their size, which may be narrower than the class's.
 #include <vulkan/vk_layer.h>
 #include <vulkan/vulkan_core.h>
 
@@ -36,7 +36,8 @@ const device_class& lowered_to() {
   return chosen;
 }
 
-/// What stands below, read while the instance is made: later the loader would answer with the whole chain again.
+/// The next layer or driver, found while the instance is made: later the loader would answer with the whole chain
+/// again.
 struct below {
   PFN_vkGetInstanceProcAddr get = nullptr;
   VkInstance handle = VK_NULL_HANDLE;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Makes a pipeline of 512 invocations, one of 17 KiB of shared memory and one that keeps within the limits. Below the
-// validation layer stands the layer of this folder, so the first two are mistakes where limits are lowered: CI runs
-// this first, to know that the silence of the layers in what follows means something.
+// Makes a pipeline of 512 invocations, one with 17 KiB of shared memory and one within the limits. The layer of this
+// folder is below the validation layer, so the first two are mistakes where limits are lowered. CI runs this first, to
+// know that the absence of messages later means something.
 #include <vulkan/vulkan.h>
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 using namespace intaglio;
 
 namespace {
-// Of the checkpoints' tensors, vision left out.
+// Parameters of the checkpoints' tensors without vision.
 static_assert(traced_parameters<models::gemma3<models::gemma3_270m_config>>() == 268'098'176);
 static_assert(traced_parameters<models::gemma3<models::gemma3_1b_config, dtype::q8_0>>() == 999'885'952);
 static_assert(traced_parameters<models::gemma3<models::gemma3_4b_config>>() == 3'880'263'168);

@@ -55,7 +55,8 @@ words words_of(basic_session& of) {
                   .ids;
   return out;
 }
-/// Of three sessions together, whose prompts take several chunks: one is greedy, one draws, one keeps its logits.
+/// The words of three sessions together, whose prompts take several chunks: one is greedy, one samples, one keeps its
+/// logits.
 words words_of(basic_batch& of) {
   words out;
   const std::array who{of.join(some_ids(90, 0), {.max_tokens = 12}),

@@ -64,7 +64,7 @@ TEST_CASE("the stages of a cut have all layers, weights and caches of the plan o
     }
 }
 
-TEST_CASE("a stage has all its layers in one dispatch where the whole plan has them so, alone and in a batch") {
+TEST_CASE("a stage has a resident dispatch where the whole plan has one, for one session and for a batch") {
   const auto expect_resident = [](const plan::planned& made, std::uint32_t after) {
     const plan::table& whole = made.table();
     REQUIRE(!whole.resident_decode.resident.empty());

@@ -283,12 +283,12 @@ TEST_CASE("products by experts have workgroups for every list that a pass can fi
         for (std::size_t i = 0; i < of->period.size(); ++i) {
           const plan::dispatch &call = of->period[i], &engraved = (made->table().*which).period[i],
                                &by_matrices = matrices.over(which, of->rows).period[i];
-          const bool few = call.kernel == kernels::kernel::matmul_batch;
+          const bool small_batch = call.kernel == kernels::kernel::matmul_batch;
           std::uint32_t list = 0, tile = 0, along = 1;
           if (call.kernel == kernels::kernel::matmul_chunk) {
             const auto c = constants<kernels::matmul_chunk_kernel>(engraved);
             if (c.experts_used != 0) list = c.list_tokens, tile = c.tile_tokens, along = 0;
-          } else if (few) {
+          } else if (small_batch) {
             const auto c = constants<kernels::matmul_batch_kernel>(engraved);
             if (c.experts_used != 0) list = c.list_tokens, tile = c.tile_tokens;
           } else if (call.kernel == kernels::kernel::matmul) {
@@ -298,12 +298,12 @@ TEST_CASE("products by experts have workgroups for every list that a pass can fi
           if (list == 0) continue;
           ++products;
           CHECK((along == 0) == (which == &plan::table::prefill));
-          CHECK(few == (along == 1 && made == &coded));
+          CHECK(small_batch == (along == 1 && made == &coded));
           CHECK(engraved.groups[along] == kernels::expert_tile_count(all, 8, 2, list) * (list / tile));
-          // Lists are not as many times fewer as rows are: each of few pairs may be alone in its own.
+          // The number of lists does not shrink as the number of rows does: each pair may be alone in its list.
           CHECK(call.groups[along] >= kernels::expert_tile_count(rows, 8, 2, list) * (list / tile));
           CHECK(call.groups[along] <= engraved.groups[along]);
-          if (few) CHECK(by_matrices.groups[1] == call.groups[1] / (list / tile));
+          if (small_batch) CHECK(by_matrices.groups[1] == call.groups[1] / (list / tile));
         }
         CHECK(products == 2);
       }
@@ -332,8 +332,10 @@ TEST_CASE("a subgroup of a product by matrices keeps at most 16 numbers a lane o
   CHECK_FALSE(kernels::wants_tiles(kernels::codec::q5_0, 8));  // the matrices of int8 do not know it
 }
 
-TEST_CASE("workgroups of wide subgroups leave an invocation 256 registers, tiles of a few tokens have room in them",
-          "[plan]") {
+TEST_CASE(
+    "workgroups of wide subgroups leave an invocation 256 registers, tiles of a small batch of tokens have room in "
+    "them",
+    "[plan]") {
   plan::device_class vega = plan::classes::baseline, rdna2 = plan::classes::amd_wave32;
   vega.shared_memory_bytes = 65536;
   rdna2.mixed_dot = false, rdna2.matrices = {};

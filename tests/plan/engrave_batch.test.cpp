@@ -17,14 +17,14 @@ constexpr plan::batch_shape of_32{.slot_count = 32};
 constexpr const plan::table& alone = plan::engraved<bitnet_2b_4t, plan::profiles::portable>::table;
 constexpr const plan::table& many = plan::engraved_batch<bitnet_2b_4t, plan::profiles::portable, of_32>::table;
 
-// Pages: of 64 positions, as many as 32 full slots take unless said. A row of the state: 16 words, the token, the
-// pages, the history.
+// Pages have 64 positions; by default there are as many as 32 full slots take. A row of the state has 16 words, the
+// token, the pages and the history.
 static_assert(many.shape == plan::batch_shape{32, 64, 32 * 4096 / 64} && many.slot_pages() == 64);
 static_assert(many.pool(0).positions == 32 * 4096 && many.pool_bytes() == 32 * alone.cache_bytes());
 static_assert(kernels::state::slot_words(4096, 64) == (17 + 64 + 4096 + 3) / 4 * 4 &&
               many.batch_progress_offset() == 4ull * (16 + 32 * kernels::state::slot_words(4096, 64) + 32));
 static_assert(many.batch_state_bytes() ==
-              many.batch_progress_offset() + kernels::layers::progress_bytes(30));  // all layers in one dispatch
+              many.batch_progress_offset() + kernels::layers::progress_bytes(30));  // of the resident dispatch
 static_assert(plan::engraved_batch<bitnet_2b_4t, plan::profiles::portable,
                                    plan::batch_shape{.slot_count = 8, .page_size = 256, .pages = 40}, 2048>::table.shape
                   .pages == 40);

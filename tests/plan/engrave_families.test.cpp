@@ -25,8 +25,8 @@ constexpr const plan::table& stories =
     plan::engraved<models::llama<models::stories260k_config, dtype::f32, dtype::f32, dtype::f32>,
                    plan::profiles::cpu>::table;
 
-// Llama and Mistral: five dispatches a layer in decode and in an exact chunk, three around them, each waiting for the
-// one before; four more make halves.
+// Llama and Mistral have five dispatches a layer in decode and in an exact chunk, and three around the layers; each
+// waits for the previous one. Four more convert activations to f16.
 static_assert(windowed.decode.period.size() == 5 && windowed.prefill.period.size() == 9 &&
               stories.prefill.period.size() == 5);
 static_assert(windowed.decode.dispatch_count() == 32 * 5 + 3 && windowed.decode.barrier_count() == 32 * 5 + 2);
@@ -48,7 +48,7 @@ struct mixtral_q8_0 : models::mixtral<models::mixtral_8x7b_config, dtype::q8_0> 
 constexpr const plan::table& mixture = plan::engraved<mixtral_q8_0, plan::profiles::portable, 4096>::table;
 static_assert(mixture.decode.period.size() == 8 &&
               mixture.prefill.period.size() ==
-                  13);  // halves in front of q, k and v, of the projection and of the experts' products, lists
+                  13);  // f16 conversions in front of q, k and v, the projection and the experts' products; lists
 static_assert(mixture.decode.dispatch_count() == 32 * 8 + 3 && mixture.decode.barrier_count() == 32 * 8 + 2 &&
               mixture.prefill.dispatch_count() == 32 * 13 + 1);
 // A chunk's 1,024 pairs of token and expert, 128 an expert on the average, are 15 lists of 128 at most: the experts'
@@ -75,7 +75,7 @@ static_assert(windowed.caches[0].positions == 4608 && windowed.caches[0].window 
 static_assert(windowed.cache_bytes() == 32ull * 2 * 8 * 128 * 4608 * 2 &&
               unbounded.cache_bytes() == 32ull * 2 * 8 * 128 * 32'768 * 2);
 static_assert(windowed.cache_bytes() * 7 < unbounded.cache_bytes());
-// Of Gemma's layers 29 keep 1,024 + 511 positions, whole spans of them, and 5 all; 4 heads of 256.
+// 29 of Gemma's layers keep 1,024 + 511 positions, whole spans of them, and 5 keep all; 4 heads of 256.
 static_assert(gemma.caches[0].positions == 1536 && gemma.caches[1].positions == 32'768 && gemma.caches[1].window == 0);
 static_assert(gemma.cache_bytes() == 2ull * 4 * 256 * 2 * (29 * 1536 + 5 * 32'768));
 // No ring where the context is no longer.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What workgroups of all layers in one dispatch exchange is proven; each fault that is planted here is found.
+// Proves the exchanges between workgroups of the resident dispatch, and finds each fault that is planted here.
 #include "intaglio/plan/exchange.hpp"
 
 #include <array>
@@ -22,7 +22,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Of a sequence of a table, after a change of its arguments and its dispatches of all layers.
+/// The error of proving a sequence of a table after a change of its arguments and its resident dispatches.
 std::string refused(const plan::table& whole, plan::sequence plan::table::*which, auto&& change) {
   plan::table table = whole;
   plan::sequence& one = table.*which;

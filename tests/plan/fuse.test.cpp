@@ -172,7 +172,7 @@ TEST_CASE("a norm with two readers stays a dispatch of its own", "[plan][fuse]")
   CHECK(nodes[1].kernel == kernel::norm_quantize);
 }
 
-TEST_CASE("the stream is not overwritten while somebody still reads it", "[plan][fuse]") {
+TEST_CASE("the stream is not overwritten while an op still reads it", "[plan][fuse]") {
   const auto parallel = [](ir::trace& t, ir::value_id x) {
     const auto h = t.quantize(t.rms_norm(x, "norm.weight", 1e-5f), "norm");
     const auto a = t.add(x, t.matmul(h, "a.weight", 256, 256, ternary));

@@ -22,7 +22,7 @@ constexpr bool fits_with(Change change) {
   return fits(c);
 }
 
-// The widest product of 2B fills every subgroup of 132 workgroups, so a few workgroups less are too few.
+// The widest product of 2B fills every subgroup of 132 workgroups, so slightly fewer workgroups are not enough.
 constexpr auto gated = plan::resident_share_of(two_b.hidden_size, 2 * two_b.intermediate_size, 132);
 static_assert(gated.groups == 27 && gated.slices == 1 && gated.part == 160);
 constexpr auto down = plan::resident_share_of(two_b.intermediate_size, two_b.hidden_size, 132);

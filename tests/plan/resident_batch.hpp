@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plans of a batch whose passes may run all layers in one dispatch, and what is said of that after a change.
+// Plans of a batch whose passes may run the resident dispatch, and the errors after a change of such a plan.
 #pragma once
 
 #include <algorithm>

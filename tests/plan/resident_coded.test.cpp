@@ -40,7 +40,7 @@ std::uint32_t constant(const plan::sequence& of, std::string_view name) {
 }
 }  // namespace
 
-TEST_CASE("a Llama's layers in one dispatch", "[plan][resident]") {
+TEST_CASE("a Llama's resident dispatch", "[plan][resident]") {
   const auto mistral = made<models::mistral_7b<dtype::q4_0>>();
   const plan::table& t = mistral.table();
   const plan::sequence& one = t.resident_decode;
@@ -70,7 +70,7 @@ TEST_CASE("a Llama's layers in one dispatch", "[plan][resident]") {
         plan::bytes_moved(t, one, 100, 1));
 }
 
-TEST_CASE("Gemma-3's layers of two kinds in one dispatch", "[plan][resident]") {
+TEST_CASE("Gemma-3's resident dispatch has layers of two kinds", "[plan][resident]") {
   const auto gemma = made<models::gemma3_4b<dtype::q8_0>>();
   const plan::table& t = gemma.table();
   const plan::sequence& one = t.resident_decode;
@@ -109,7 +109,7 @@ TEST_CASE("Gemma-3's layers of two kinds in one dispatch", "[plan][resident]") {
   }
 }
 
-TEST_CASE("biases of q, k and v in one dispatch", "[plan][resident]") {
+TEST_CASE("the resident dispatch adds biases of q, k and v", "[plan][resident]") {
   const auto qwen2 = made<models::qwen25_3b<dtype::q8_0>>();
   const auto qwen3 = made<models::qwen3_4b<dtype::q8_0>>();
   const plan::sequence& biased = qwen2.table().resident_decode;
@@ -137,7 +137,7 @@ TEST_CASE("biases of q, k and v in one dispatch", "[plan][resident]") {
   CHECK_THAT(std::string(plan::verify(broken).view()), ContainsSubstring("expected the bytes behind every argument"));
 }
 
-TEST_CASE("norms behind sublayers and bounded scores in one dispatch", "[plan][resident]") {
+TEST_CASE("the resident dispatch has norms behind sublayers and bounded scores", "[plan][resident]") {
   const auto norms = [](const plan::sequence& of) {
     return static_cast<kernels::layers_coded::norms_around>(constant(of, "inner_norms"));
   };
@@ -199,7 +199,7 @@ TEST_CASE("what workgroups wait for is written once, before it is waited for, an
   }
 }
 
-TEST_CASE("layers with experts in one dispatch", "[plan][resident]") {
+TEST_CASE("the resident dispatch has layers with experts", "[plan][resident]") {
   using namespace kernels::layers_coded;
   const auto holds = [](const plan::planned& of, const mixture& experts) {
     const plan::table& t = of.table();
@@ -235,7 +235,7 @@ TEST_CASE("layers with experts in one dispatch", "[plan][resident]") {
   CHECK(made<models::qwen3_30b_a3b<dtype::bf16>>().table().resident_decode.resident.empty());
 }
 
-TEST_CASE("workgroups of dense weights are as few as take no more turns", "[plan][resident]") {
+TEST_CASE("dense weights take the least number of workgroups that need no more turns", "[plan][resident]") {
   const auto workgroups = [](const plan::planned& of) { return of.table().resident_decode.resident[0].groups[0]; };
   const auto gemma = made<models::gemma3_4b<dtype::bf16>>();
   CHECK(plan::variants_used(std::array{&gemma.table()}).has(kernels::variant::layers_dense));
@@ -310,6 +310,6 @@ TEST_CASE("the room in shared memory holds what the shader declares for Mistral 
   CHECK(dense(16384) - dense(14336) == 4 * (8960 - 7168));
   CHECK(dense(18944) - dense(14336) == 4 * (18944 - 8960 - 7168));
   CHECK(dense(18944) <= kernels::layers::resident_shared_memory_bytes);
-  // By blocks Qwen2.5's 18,944 in parts of 10,240 and the rest.
+  // Qwen2.5's 18,944 columns are split into blocks: parts of 10,240 and the rest.
   CHECK(bytes(18944, 3584, 128, 1) - bytes(9216, 3584, 128, 1) == (10240 - 9216) / 32 * 104);
 }

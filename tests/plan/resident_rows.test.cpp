@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plans of a batch whose passes run all layers in one dispatch, counted, and what of them is refused.
+// Plans of a batch whose passes run the resident dispatch: their counts, and the plans that are refused.
 #include "intaglio/plan/resident_rows.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -30,7 +30,7 @@ constexpr decoder_config small_config{.model_type = architecture::llama,
                                       .rms_norm_eps = 1e-5f};
 using small = models::llama<small_config, dtype::q8_0>;
 
-// By the compiler as well, with its default limits.
+// Planned by the compiler as well, with its default limits.
 constexpr const plan::table& engraved = plan::engraved_batch<small, plan::profiles::portable, of_eight>::table;
 static_assert(engraved.resident_batch.dispatch_count() == engraved.batch.dispatch_count() - 3 * 9 + 1 &&
               engraved.resident_batch.barrier_count() == engraved.batch.barrier_count() - 3 * 9 + 1);
@@ -41,7 +41,7 @@ std::uint32_t constant(const plan::sequence& of, std::string_view name) {
 }
 }  // namespace
 
-TEST_CASE("passes over eight sessions of Mistral run all layers in one dispatch", "[plan][resident]") {
+TEST_CASE("passes over eight sessions of Mistral run the resident dispatch", "[plan][resident]") {
   const auto mistral = batch_of<models::mistral_7b<dtype::q8_0>>(of_eight);
   const plan::table& t = mistral.table();
   const plan::sequence& one = t.resident_batch;
@@ -57,7 +57,7 @@ TEST_CASE("passes over eight sessions of Mistral run all layers in one dispatch"
 }
 
 TEST_CASE(
-    "passes over 32 sessions of Mistral run all layers in one dispatch, whose helpers make blank what is told behind "
+    "passes over 32 sessions of Mistral are resident dispatches, whose helpers write the unwritten pattern behind "
     "the second layer",
     "[plan][resident]") {
   for (const std::uint32_t slot_count : {16u, 32u}) {

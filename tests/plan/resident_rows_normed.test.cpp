@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plans of a batch of a Gemma-3 whose passes run all layers in one dispatch, counted, and what of them is refused.
+// Plans of a batch of a Gemma-3 whose passes run the resident dispatch: their counts, and the plans that are refused.
 #include "intaglio/plan/resident_rows_normed.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -34,13 +34,13 @@ constexpr decoder_config small_config{.model_type = architecture::gemma3,
                                       .rope_local_base_freq = 10'000.f};
 using small = models::gemma3<small_config, dtype::q8_0>;
 
-// By the compiler as well, with its default limits.
+// Planned by the compiler as well, with its default limits.
 constexpr const plan::table& engraved = plan::engraved_batch<small, plan::profiles::portable, of_eight>::table;
 static_assert(engraved.resident_batch.dispatch_count() == engraved.batch.dispatch_count() - 5 * 12 + 1 &&
               engraved.resident_batch.barrier_count() == engraved.batch.barrier_count() - 5 * 12 + 1);
 }  // namespace
 
-TEST_CASE("passes over eight sessions of Gemma-3 run all layers in one dispatch", "[plan][resident]") {
+TEST_CASE("passes over eight sessions of Gemma-3 run the resident dispatch", "[plan][resident]") {
   const auto check = [](const plan::planned& gemma, kernels::codec codec) {
     const plan::table& t = gemma.table();
     const plan::sequence& one = t.resident_batch;
@@ -66,7 +66,7 @@ TEST_CASE("passes over eight sessions of Gemma-3 run all layers in one dispatch"
 }
 
 TEST_CASE(
-    "passes over 32 sessions of Gemma-3 run all layers in one dispatch, whose helpers make blank what is told behind "
+    "passes over 32 sessions of Gemma-3 are resident dispatches, whose helpers write the unwritten pattern behind "
     "the second layer",
     "[plan][resident]") {
   const auto check = [](const plan::planned& gemma, std::uint32_t slot_count, kernels::codec codec) {

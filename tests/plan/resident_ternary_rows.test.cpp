@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plans of a batch of a BitNet whose passes run all layers in one dispatch, counted, and what of them is refused.
+// Plans of a batch of a BitNet whose passes run the resident dispatch: their counts, and the plans that are refused.
 #include "intaglio/plan/resident_ternary_rows.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -16,7 +16,7 @@ using namespace intaglio::testing;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
-// By the compiler as well, with its default limits.
+// Planned by the compiler as well, with its default limits.
 constexpr plan::batch_shape of_eight{.slot_count = 8};
 constexpr const plan::table& engraved = plan::engraved_batch<models::fable, plan::profiles::portable, of_eight>::table;
 static_assert(engraved.resident_batch.dispatch_count() == engraved.batch.dispatch_count() - 8 * 9 + 1 &&
@@ -32,7 +32,7 @@ plan::profile with_parts(std::uint32_t parts) {
 }
 }  // namespace
 
-TEST_CASE("passes over a batch of BitNet 2B run all layers in one dispatch", "[plan][resident]") {
+TEST_CASE("passes over a batch of BitNet 2B run the resident dispatch", "[plan][resident]") {
   for (const std::uint32_t slot_count : {8u, 32u}) {
     CAPTURE(slot_count);
     const auto bitnet = batch_of<models::bitnet_2b_4t>({.slot_count = slot_count});

@@ -126,7 +126,7 @@ TEST_CASE("accesses past their allocation are refused", "[plan][verify]") {
   }
 }
 
-TEST_CASE("an address whose bytes nobody states is refused", "[plan][verify]") {
+TEST_CASE("an address without a stated size is refused", "[plan][verify]") {
   broken b;
   b.period[1].push[0] = {plan::region::arena, 0, 0x100000};
   CHECK_THAT(std::string(b.verdict().view()),

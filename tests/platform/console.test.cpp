@@ -12,7 +12,7 @@ namespace {
 volatile std::sig_atomic_t came = 0;
 extern "C" void on_signal(int number) { came = number; }
 
-/// A pipe stands for standard input while one of these lives.
+/// Replaces standard input by a pipe while it exists.
 class typed {
  public:
   typed() {

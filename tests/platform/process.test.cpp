@@ -120,7 +120,7 @@ TEST_CASE("limited process: memory beyond the allowance is refused, and within i
   CHECK((given.done && given.text == std::to_string(wanted)));
 #ifndef INTAGLIO_TEST_ALLOCATOR_ENDS
   CHECK(failure({.seconds = 60, .memory_bytes = wanted / 2}, work) == "more memory than is allowed");
-  // A library's own words about it are not what is told.
+  // The error names the limit, not a library's own message.
   CHECK(failure({.seconds = 60, .memory_bytes = wanted / 2}, [&]() -> std::string {
           try {
             return work();

@@ -13,7 +13,7 @@ namespace {
 
 using namespace intaglio;
 
-/// [positions, kv_heads, head_dim] to a layer's cache, what nobody wrote being noise.
+/// Copies [positions, kv_heads, head_dim] to a layer's cache, whose unwritten parts are noise.
 std::vector<std::byte> cache_of(const reference::attention_shape& shape, std::span<const float> rows, bool are_keys) {
   const std::uint32_t d = shape.head_dim, positions = static_cast<std::uint32_t>(rows.size()) / d / shape.kv_heads;
   const auto elements = are_keys ? kernels::key_cache_elements : kernels::value_cache_elements;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A module of all layers in one dispatch on the CPU (spirv/machine.hpp): the dispatch that a plan has, fitted to a
-// class of device, over memory of the reference's machine.
+// Runs a module of the resident dispatch on the CPU (spirv/machine.hpp): the plan's dispatch, fitted to a class of
+// device, over memory of the reference's machine.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class random_weights {
     if (bytes.empty()) bytes = made(table_->weights[slot], 2 * (1000 * slot + layer) + 1);
     return bytes;
   }
-  /// Of all slots and layers: all that is read.
+  /// Makes the values that are read, for all slots and layers.
   void make_all() {
     for (std::uint32_t slot = 0; slot < table_->weights.size(); ++slot)
       for (std::uint32_t layer = 0; layer < (table_->weights[slot].per_layer ? table_->config->num_hidden_layers : 1u);
@@ -66,7 +66,7 @@ class random_weights {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::byte>> bytes_;
 };
 
-/// Passes of decode: by the chain, by the reference; and all layers in one dispatch, by the module itself.
+/// Passes of decode in two ways: by the reference of the chain, and by the module of the resident dispatch itself.
 class both_ways {
  public:
   explicit both_ways(const plan::table& of, std::span<const std::byte> module, std::size_t which = 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Modules of all layers in one dispatch, instruction for instruction on the CPU, in a few workgroups that wait for each
-// other: the stream behind the layers has the bits of the chain's reference.
+// Runs modules of the resident dispatch, instruction for instruction, on the CPU, in several workgroups that wait for
+// each other: the stream behind the layers has the bits of the chain's reference.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <string>

@@ -96,7 +96,7 @@ TEST_CASE("top-p keeps the shortest start that reaches p") {
   CHECK(kept(halves, {.top_p = 0.6f, .top_k = 2}) == ids{0});
   // Filters act before the temperature.
   CHECK(kept(halves, {.temperature = 100, .top_p = 0.51f}) == ids{0, 1});
-  // Of 2^18 equal tokens half are kept: the sums need more than 32 bits.
+  // Half of 2^18 equal tokens are kept: the sums need more than 32 bits.
   CHECK(kept(std::vector<float>(262'144, 1.0f), {.top_p = 0.5f}).size() == 131'072);
 }
 

@@ -47,7 +47,7 @@ struct walked_model {
       }
     return {index.config().hidden_size, of[0], of[1], of[2]};
   }
-  /// Of every position, decoded token by token.
+  /// Logits of every position, decoded token by token.
   std::vector<std::vector<float>> logits(std::span<const std::uint32_t> ids, const reference::walk_choice* choice) {
     const plan::table& table = planned.table();
     loaded_machine machine(weights);
@@ -69,7 +69,7 @@ struct walked_model {
 std::size_t top(const std::vector<float>& logits) {
   return static_cast<std::size_t>(std::ranges::max_element(logits) - logits.begin());
 }
-/// Of all positions: |found - expected| / |expected|.
+/// found - expected| / |expected| over all positions.
 double apart(const std::vector<std::vector<float>>& found, const std::vector<std::vector<float>>& expected) {
   double difference = 0, whole = 0;
   for (std::size_t i = 0; i < expected.size(); ++i)

@@ -162,7 +162,7 @@ TEST_CASE("sessions of a batch with several adapters have the tokens that each h
     CHECK(batch.save(ids, folder / "none").adapter.number == 0);
     const saved_prefix saved = batch.save(ids, folder / "one", {}, its);
     CHECK((saved.positions == 8 && saved.adapter == its));
-    CHECK(batch.save(ids, folder / "other", {}, {1, 0.25f}).positions == 0);  // nobody had that scale
+    CHECK(batch.save(ids, folder / "other", {}, {1, 0.25f}).positions == 0);  // no session had that scale
     CHECK_THROWS_AS(batch.save(ids, folder / "two", {}, {3, 1}), argument_error);
     basic_batch other(on.device, of_room, model.held, {.cache_folder = "", .prove_kernels = false});
     CHECK(other.restore(folder / "one").adapter == its);

@@ -123,7 +123,7 @@ TEST_CASE(
     for (const batch_options& options :
          {batch_options{{.temperature = 4.f, .seed = 5}, 12}, batch_options{{.temperature = 0}, 6}})
       CHECK(drawn_in(b->batch, ids, options, 3) == b->drawn_alone(ids, options));
-    // Logits of who is alone, then beside another; the host puts tokens of its own in the place of some.
+    // Logits of a session without others, then beside another one; the host replaces some tokens by its own.
     for (const bool beside : {false, true}) {
       batch_handle other;
       if (beside) other = b->batch.join(some_ids(9, 4, 512), {{}, 40});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A session of a batch that decodes by itself, as a session without a batch does: the same tokens, from its pages and
-// back to them, by the chain and by all layers in one dispatch; and what happens where that gives no numbers.
+// The only active session of a batch decodes as a session without a batch does: the same tokens, from its pages and
+// back to them, by the chain and by the resident dispatch; also where the results are not finite.
 #include "intaglio/runtime/batch_alone.hpp"
 
 #include <algorithm>
@@ -80,7 +80,7 @@ TEST_CASE("a session that is the only one of a batch draws what it draws without
   }
 }
 
-TEST_CASE("a batch on a CPU driver has decode for one session where all layers are one dispatch", "[once]") {
+TEST_CASE("a batch on a CPU driver has decode for one session where decode is resident", "[once]") {
   const faults::sharing_device on;
   const plan::planned made = plan::planned::of<small_llama>(plan::profiles::cpu, 128, exact);
   const runtime::batch_executor run(on.device, made.table(), runtime::synthetic_weights(on.device, made.table()),
@@ -93,8 +93,7 @@ TEST_CASE("a batch on a CPU driver has decode for one session where all layers a
   draws_the_same(on.device, story.table(), modules, true);
 }
 
-TEST_CASE("a session that is the only one of a batch decodes by all layers in one dispatch",
-          "[runtime][resident][resident][gpu]") {
+TEST_CASE("the only session of a batch decodes by the resident dispatch", "[runtime][resident][resident][gpu]") {
   const faults::sharing_device on;
   const plan::device_class modules = runtime::usable_classes(on.device).front();
   const auto check = [&](plan::planned made, std::uint32_t long_from = 0) {

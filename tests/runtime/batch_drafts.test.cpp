@@ -186,7 +186,8 @@ TEST_CASE("who draws on the host has drafts too, and draws what it draws without
     CHECK_FALSE(b.batch.next_drafted(who));
     b.batch.draft(who, std::vector<std::int32_t>{1, 2});
     run_all(b.batch);
-    const batch_handle other = b.batch.join(ids, {.max_tokens = 9});  // who draws on the device is offered nothing
+    // a session that samples on the device gets no offers
+    const batch_handle other = b.batch.join(ids, {.max_tokens = 9});
     for (int i = 0; b.batch.has(other) && i < 20; ++i) {
       if (!b.batch.step().empty() && b.batch.has(other)) b.batch.draft(other, std::vector<std::int32_t>{1, 2});
       CHECK_FALSE(b.batch.next_drafted(other));

@@ -50,8 +50,8 @@ std::vector<std::vector<std::uint32_t>> drawn_by(runtime::batch_executor& run, f
     for (std::uint32_t i = 0; i < 3; ++i) out[slot].push_back(run.drawn(slot, i));
   return out;
 }
-/// A pass in which nobody draws has a sampler of its own, on GPUs: the same tokens as beside one who draws, the most
-/// probable ones.
+/// On GPUs a pass in which no session samples has a sampler of its own: it draws the same tokens, the most probable
+/// ones, as beside a session that samples.
 void check_greedy(runtime::batch_executor& run) {
   const std::uint32_t slot_count = run.table().shape.slot_count, vocabulary = run.table().config->vocab_size;
   const auto alone = drawn_by(run, 0);

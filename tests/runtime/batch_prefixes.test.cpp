@@ -29,7 +29,7 @@ using Catch::Matchers::MessageMatches;
 
 namespace {
 
-/// Of the same plan on the same device, which the first batch has proven.
+/// Another batch of the same plan on the same device, which the first batch has proven.
 basic_batch another(const both& of) {
   return basic_batch(of.on.device, of.tables, of.file, {.cache_folder = "", .prove_kernels = false});
 }

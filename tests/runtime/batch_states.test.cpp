@@ -46,7 +46,7 @@ void check_shared(const char* model, const plan::profile& profile, bool embeds) 
     return drawn;
   };
   CHECK(answer(ids, 0, 1, options) == expected);
-  CHECK(answer(ids, 80, 7, options) == expected);  // all but what stands behind its last full page
+  CHECK(answer(ids, 80, 7, options) == expected);  // all tokens except those behind its last full page
   // Another turn goes on behind the answer, here from what was copied at 128 while it was drawn.
   auto turn = ids;
   turn.insert(turn.end(), expected.begin(), expected.end());

@@ -35,7 +35,7 @@ struct likeness {
   double apart = 0;                       ///< largest difference of logits, in parts of the largest logit
   std::size_t agreed = 0, positions = 0;  ///< positions of one text whose most likely successor is the same
 };
-/// Of a model with a coded cache and with one of floats, over one text.
+/// Compares logits of a model with a coded cache and with a cache of floats, over one text.
 likeness compared(const std::vector<float>& coded, const std::vector<float>& floats, std::size_t vocabulary) {
   likeness out;
   const logit_distance between = logits_apart(std::span(coded), std::span(floats));

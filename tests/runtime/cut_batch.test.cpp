@@ -38,7 +38,8 @@ struct devices {
   }
 };
 
-/// What sessions of a batch draw and from which logits, one of them told what to go on with; and a text's vector.
+/// The tokens that sessions of a batch draw, and their logits, where the host sets one session's token; and a text's
+/// vector.
 struct words {
   std::array<std::vector<std::int32_t>, 3> drawn;
   std::array<std::vector<float>, 3> logits;

@@ -46,7 +46,7 @@ def yarn(rope, width):
 
 
 def llama3(rope, width):
-    """Frequencies of pairs: those whose turns in the original context are few are divided."""
+    """Frequencies of pairs; frequencies with a small number of turns in the original context are divided."""
     own = float(rope["rope_theta"]) ** (-np.arange(width // 2) * 2 / width)
     turns = rope["original_max_position_embeddings"] * own / (2 * np.pi)
     low, high = rope["low_freq_factor"], rope["high_freq_factor"]
@@ -75,7 +75,7 @@ NAMES.update({f"mlp.shared_expert.{n}_proj.weight": f"ffn_{n}_shexp.weight" for 
 
 
 class Decoder:
-    """What families differ in stands in `traits`."""
+    """`traits` has the differences between families."""
 
     def __init__(self, config, traits, seed):
         self.config, self.traits, self.gap = config, traits, np.inf
@@ -91,7 +91,7 @@ class Decoder:
         return ("query_layernorm", "key_layernorm") if self.traits["norms"] == "turned" else ("q_norm", "k_norm")
 
     def base(self):
-        """Of the angles; a Hunyuan's is larger by a power of alpha."""
+        """The base of the angles; a Hunyuan's is larger by a power of alpha."""
         rope = self.text.get("rope_parameters", self.text)
         alpha = (self.text.get("rope_scaling") or {}).get("alpha", 1.0)
         return float(rope["rope_theta"]) * alpha ** (WIDE / (WIDE - 2))
@@ -205,7 +205,7 @@ class Decoder:
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + self.eps) * (weight + self.traits.get("addend", 0))
 
     def turn(self, x):
-        """Of [tokens, heads, width] the first channels, i with i + half."""
+        """Rotates the first channels of [tokens, heads, width], i with i + half."""
         rope = self.text.get("rope_parameters", self.text)
         part = int(WIDE * self.text.get("partial_rotary_factor", rope.get("partial_rotary_factor", 1.0)))
         half = part // 2

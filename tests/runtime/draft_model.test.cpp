@@ -133,7 +133,7 @@ TEST_CASE("a draft model proposes what it would draw itself behind every history
       auto goes_on = b.drawn_alone(each.history, {.sampling = each.sampling, .max_tokens = 6});
       goes_on.resize(right);
       each.history.insert(each.history.end(), goes_on.begin(), goes_on.end());
-      each.history.push_back(static_cast<std::int32_t>(11 + right));  // what nobody drafted
+      each.history.push_back(static_cast<std::int32_t>(11 + right));  // a token that was not drafted
     }
     ask(0, 3);
   }
@@ -143,7 +143,7 @@ TEST_CASE("a draft model proposes what it would draw itself behind every history
   ask(0, 2), ask(0, 2);
   CHECK(proposed >= before + 12 + 1 + 3);
   CHECK(by.batch().active() == 2);
-  ask(2, 1);  // nobody
+  ask(2, 1);  // no drafts
   CHECK(by.batch().active() == 0);
   CHECK(by.batch().free_pages() == b.plan.table().shape.pages);
 }

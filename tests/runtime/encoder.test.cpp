@@ -87,7 +87,7 @@ basic_session session_of(const gpu::device& on, const plan::planned& plan, const
 
 TEST_CASE("encoders give numpy's embeddings, however they are pooled", "[once]") {
   const std::string model = GENERATE("bert", "nomic", "xlmr", "roberta", "gemma", "modern", "euro");
-  // By tiles of tokens, as GPUs do it: with the bits of floats, and with f16.
+  // In tiles of tokens, as on GPUs: with the bits of floats, and with f16.
   static const plan::profile tiles = plan::with_cache(plan::profiles::exact, kernels::element::f32);
   struct way {
     std::string form;

@@ -28,7 +28,7 @@ TEST_CASE("a start that leaves nothing is complete") {
   CHECK_FALSE(start.next({}, true, false, true, all));
 }
 
-TEST_CASE("all layers in one dispatch are taken when their pipelines are made, between passes") {
+TEST_CASE("the resident dispatch is used when its pipelines are made, between passes") {
   const plan::sequence resident = resident_sequence(), chain;
   executor_start start(&resident);
   CHECK_FALSE(start.is_complete());
@@ -53,7 +53,7 @@ TEST_CASE("who draws gets the interim form first, and the drawing form when ever
   start.leave_drawing();
   CHECK_FALSE(start.is_complete());
   CHECK_FALSE(start.can_draw());
-  CHECK_FALSE(start.next({}, true, false, true, all));  // nobody has drawn yet
+  CHECK_FALSE(start.next({}, true, false, true, all));  // no pass has sampled yet
   start.record_drawing(kernels::sample_form::interim);
   CHECK(start.can_draw());
   CHECK_FALSE(start.next({}, true, false, false, all));

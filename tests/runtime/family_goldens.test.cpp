@@ -336,7 +336,7 @@ TEST_CASE("gemma3-tiny gives its goldens by the plan for GPUs too") {
 }
 
 // The form of any GPU, here without cooperative matrices on CPU drivers.
-TEST_CASE("chunks multiplied as halves stay as near the goldens as the set asks of float16", "[once]") {
+TEST_CASE("chunks multiplied as f16 stay as near the goldens as the set requires of float16", "[once]") {
   faults::sharing_device on;
   const plan::planned gemma = plan::planned::of<gemma_in<dtype::q8_0>>(plan::profiles::portable),
                       llama = plan::planned::of<llama_in<dtype::q4_k>>(plan::profiles::portable);

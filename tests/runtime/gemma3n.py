@@ -85,7 +85,7 @@ def made(random):
 
 
 def in_f16(name):
-    """Of GGUF as llama.cpp's programs write it."""
+    """Whether llama.cpp's programs store this tensor of a GGUF file as F16."""
     return "modality_router" in name or "laurel.linear" in name
 
 

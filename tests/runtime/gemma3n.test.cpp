@@ -50,7 +50,7 @@ plan::planned planned(const io::checkpoint& file, const plan::profile& target, c
   return families::planned_of(file.config(), families::types_of(file).types, "gemma3n", target, 256, shape);
 }
 
-/// Of the smallest cosine of two tokens' logits, how far it is from 1; and the largest difference.
+/// The distance from 1 of the smallest cosine between two tokens' logits, and the largest difference.
 struct apart {
   double largest = 0, angle = 0;
 };

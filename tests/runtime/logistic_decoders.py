@@ -44,7 +44,7 @@ GLM_EXPERTS = {f"{n}_proj": (f"{n}_proj", f"ffn_{n}_exps") for n in ("gate", "up
 ERNIE = {**GLM, "post_attention_layernorm": (None, "ffn_norm"),
          "mlp.choosing": ("mlp.moe_statics.e_score_correction_bias", "exp_probs_b.bias")}
 ERNIE_DRAFTS = ("mtp_block.0.input_layernorm.weight", "mtp_emb_norm.0.weight", "mtp_hidden_norm.0.weight")
-# Of a layer that drafts tokens, which nobody reads.
+# Tensors of a layer that drafts tokens, which no reader uses.
 DRAFTS = {"eh_proj.weight": "nextn.eh_proj.weight", "enorm.weight": "nextn.enorm.weight",
           "input_layernorm.weight": "attn_norm.weight"}
 
@@ -55,7 +55,7 @@ def softmax(x):
 
 
 class Logistic(Decoder):
-    """What families differ in stands in `traits`."""
+    """`traits` has the differences between families."""
 
     def is_recurrent(self, layer):
         return self.text.get("layer_types", ["full_attention"] * self.layers)[layer] == "conv"

@@ -10,7 +10,7 @@ struct logit_distance {
   double apart = 0, largest = 0;  ///< of two, and of those expected; NaN where one is none
 };
 
-/// @param found as many as expected, or more
+/// @param found at least as many as expected
 template <class Expected>
 logit_distance logits_apart(std::span<const float> found, std::span<const Expected> expected) {
   const auto keep = [](double& most, double x) { most = x > most || std::isnan(x) ? x : most; };

@@ -34,7 +34,7 @@ constexpr decoder_config small_long{.model_type = architecture::llama,
                                     .hidden_act = activation::silu,
                                     .tie_word_embeddings = false};
 
-/// Keys so large that a head attends to few positions, wherever they are; values of usual size.
+/// Keys so large that a head attends to only some positions, wherever they are; values of usual size.
 std::vector<std::byte> random_cache(const plan::table& table, bool is_value, std::uint32_t seed) {
   const reference::cached form{table.cache_element, is_value, small_long.head_dim, context};
   std::vector<std::byte> out(static_cast<std::size_t>(form.bytes(1)));

@@ -394,7 +394,7 @@ def nemotron(kinds="M-M*-MM*-", mixtures={}):
     }
 
 
-# Of NVIDIA-Nemotron-3-Nano: an expert of its own width that every token has, and keys that state what others compute.
+# NVIDIA-Nemotron-3-Nano's: a shared expert with its own width, and keys that state values which other models compute.
 NEMOTRON_MIXTURES = {
     "n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 3, "moe_intermediate_size": 36,
     "moe_shared_expert_intermediate_size": 72, "routed_scaling_factor": 2.5, "norm_topk_prob": True, "n_group": 1,

@@ -31,7 +31,7 @@ def gelu(x):
 
 
 def rotated(x, base):
-    """Of [tokens, heads, channels] each channel turns with the one half a head behind it."""
+    """Rotates each channel of [tokens, heads, channels] with the channel half a head behind it."""
     half = x.shape[-1] // 2
     angles = np.outer(np.arange(len(x)), base ** -(np.arange(half) / half))[:, None]
     low, high = x[..., :half], x[..., half:]

@@ -142,7 +142,7 @@ TEST_CASE("page pool: a sequence takes more pages as it grows, or none") {
   CHECK(pool.free() == 5);
 }
 
-TEST_CASE("page pool: pages that were spoiled are found by nobody, and given to nobody before they are clean") {
+TEST_CASE("page pool: spoiled pages are not found, and not given out before they are clean") {
   page_pool pool(4, 4);
   const auto ids = counted(9);
   auto a = pool.take(ids, 9);
@@ -189,7 +189,7 @@ TEST_CASE("remembered pages have names that their tokens find, and that no other
   for (const std::uint64_t each : pool.names_of(other)) CHECK((each != both[0] && each != both[1]));
 }
 
-TEST_CASE("page pool: a beginning that is forgotten is found no more, but for pages that somebody uses", "[runtime]") {
+TEST_CASE("page pool: a forgotten beginning is not found, except pages that are in use", "[runtime]") {
   page_pool pool(6, 4);
   const auto ids = counted(13);
   auto one = pool.take(ids, 13);

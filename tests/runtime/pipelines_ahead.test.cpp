@@ -48,7 +48,7 @@ struct slow_driver {
            value(of, face, "vocab_size") == table.config->vocab_size &&
            value(of, face, "ring_size") == table.ring_size && value(of, face, "form") == 0;
   }
-  /// All layers of fable in one dispatch.
+  /// Whether a pipeline is fable's resident dispatch.
   static bool is_all_layers(const VkSpecializationInfo& of) {
     const kernels::kernel_interface& face = kernels::layers_interface;
     const decoder_config& config = *fable_table().config;
@@ -312,7 +312,7 @@ TEST_CASE(
   begin(*full, 8);
   CHECK(drawn(*full) == second);
   CHECK(!is_chain(*full));
-  // Who has decoded nothing yet leaves the end of the start to its own end.
+  // A session that has decoded nothing yet finishes the start in its destructor.
   slow_driver::ready = false;
   gpu::pipeline_cache other(on.device, "", table.hash);
   auto idle = made(other);

@@ -239,7 +239,7 @@ families::weight_types stored_types(const io::checkpoint& file) {
 
 }  // namespace
 
-TEST_CASE("every file of the set is held against each of its goldens", "[once]") {
+TEST_CASE("every file of the set is compared with each of its goldens", "[once]") {
   std::vector<std::string> wanted, known;
   for (const auto& folder : std::filesystem::directory_iterator(shared("conformance2"))) {
     if (!std::filesystem::exists(folder.path() / "manifest.json")) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What Vulkan is told, held against the plan that was proven: module, constants, push constants and workgroups of each
+// Compares the calls of Vulkan with the plan that was proven: module, constants, push constants and workgroups of each
 // dispatch, in the plan's order.
 #include "intaglio/runtime/recorded_sequence.hpp"
 

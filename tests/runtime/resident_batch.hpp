@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Batches that run all layers in one dispatch, fed and held against the chain: what their tests share.
+// Shared code of tests that compare batches with the resident dispatch and with the chain.
 #pragma once
 
 #include <algorithm>
@@ -57,8 +57,7 @@ inline std::string not_run(const gpu::device& on, const plan::table& table) {
          on.label();
 }
 
-/// Logits of the first slots, fed to these positions by all layers in one dispatch, which has been proven, and by the
-/// chain.
+/// Logits of the first slots, fed up to these positions by the proven resident dispatch and by the chain.
 struct both_ways {
   std::vector<std::vector<float>> found, expected;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// All layers of a token of coded weights by workgroups that wait for each other (shaders/layers_coded.comp), held
-// against the chain of dispatches: the same tokens bit for bit; and on a device for which the kernel is not made no
-// token at all, and the chain from then on.
+// Compares the resident dispatch of coded weights (shaders/layers_coded.comp), whose workgroups wait for each other,
+// with the chain of dispatches: the tokens have the same bits. On a device for which the kernel is not made a pass
+// draws no token, and decode uses the chain from then on.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// All layers of a token in one dispatch, held against the chain of dispatches: the same tokens are drawn, bit for bit
-// the same logits, however many workgroups there are and in whatever order they come.
+// Compares the resident dispatch with the chain of dispatches: it draws the same tokens and gives the same bits of
+// logits, for any number of workgroups and any order in which they run.
 #include <algorithm>
 #include <bit>
 #include <catch2/catch_test_macros.hpp>
@@ -46,7 +46,7 @@ std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table
 }
 }  // namespace
 
-TEST_CASE("llvmpipe decodes with all layers in one dispatch", "[runtime][resident][gpu][wide][second]") {
+TEST_CASE("llvmpipe decodes by the resident dispatch", "[runtime][resident][gpu][wide][second]") {
   const checked_device on;
   on.skip_unless_llvmpipe();
   REQUIRE(usable(on.device));
@@ -69,7 +69,7 @@ TEST_CASE("any number of workgroups gives the tokens of the chain", "[runtime][r
   }
 }
 
-TEST_CASE("a model in f16 and of another shape in one dispatch", "[runtime][resident][gpu]") {
+TEST_CASE("the resident dispatch runs a model in f16 of another shape", "[runtime][resident][gpu]") {
   const checked_device on;
   const plan::table& table = bitnet_tiny_table();
   REQUIRE_FALSE(table.resident_decode.resident.empty());

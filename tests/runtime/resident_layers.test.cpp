@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// All layers of a token by workgroups that wait for each other (shaders/layers.comp), held against the chain of
-// dispatches: the same tokens bit for bit; and where they cannot finish, no token at all, and the chain from then on.
+// Compares the resident dispatch (shaders/layers.comp), whose workgroups wait for each other, with the chain of
+// dispatches: the tokens have the same bits. Where the workgroups time out, a pass draws no token, and decode uses the
+// chain from then on.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>

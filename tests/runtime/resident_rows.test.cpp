@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// All layers of a batch's pass by workgroups that wait for each other (shaders/layers_rows.comp, of more than eight
-// slots shaders/layers_batch.comp, each in two forms), held against the chain of dispatches, whose sums have another
-// order; and where a wait times out, no numbers, and the chain from then on.
+// Compares the resident dispatch of a batch (shaders/layers_rows.comp; for more than eight slots
+// shaders/layers_batch.comp; each in two forms), whose workgroups wait for each other, with the chain of dispatches,
+// whose sums have another order. Where a wait times out, there are no logits, and passes use the chain from then on.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -95,7 +95,7 @@ void agrees(const plan::planned& made, const std::vector<std::uint32_t>& positio
 }
 // On both sides of the ends of attention's spans and of pages.
 const std::vector<std::uint32_t> spans{0, 7, 255, 256, 300, 511, 512, 600}, short_ones{0, 1, 2, 3, 8, 15, 16, 17};
-// Of 27 and of all of 32 slots.
+// Slots of a batch of 27, and of all 32.
 const std::vector<std::uint32_t> many = [] {
   std::vector<std::uint32_t> out(27);
   for (std::uint32_t slot = 0; slot < out.size(); ++slot) out[slot] = slot * 13 % 40;

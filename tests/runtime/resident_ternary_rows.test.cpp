@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// All layers of ternary weights of a batch's pass by workgroups that wait for each other
-// (shaders/layers_ternary_rows.comp), held against the chain of dispatches: the same numbers, bit for bit; and where
-// a wait times out, no numbers, and the chain from then on.
+// Compares the resident dispatch of ternary weights of a batch (shaders/layers_ternary_rows.comp), whose workgroups
+// wait for each other, with the chain of dispatches: the logits have the same bits. Where a wait times out, there are
+// no logits, and passes use the chain from then on.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
@@ -47,7 +47,7 @@ TEST_CASE("workgroups that wait for each other give a batch of a BitNet the numb
       CHECK(found[slot] == expected[slot]);
     }
   };
-  // Positions on both sides of the ends of attention's spans and of pages; slots of nobody behind them and between.
+  // Positions on both sides of the ends of attention's spans and of pages; vacant slots behind them and between.
   const std::vector<std::uint32_t> positions{0, 7, 255, 256, 300, 511, 512, 600};
   agrees(plan::planned::of<models::bitnet_b158<paired>>(plan::profiles::portable, 640, of_slots(8)), positions);
   agrees(plan::planned::of<models::bitnet_b158<single>>(plan::profiles::portable, 640, of_slots(8)), positions);

@@ -37,7 +37,7 @@ TEST_CASE("sampling parameters at the borders of their ranges are accepted") {
   CHECK(refusal({.repeat_penalty = 0.5f}) == "accepted");
   CHECK(refusal({.repeat_last_n = 512}) == "accepted");
   CHECK(refusal({.repeat_last_n = 0}) == "accepted");
-  CHECK_NOTHROW(intaglio::runtime::validate(sampling_options{}, 100, 5));  // what nobody asked for follows the context
+  CHECK_NOTHROW(intaglio::runtime::validate(sampling_options{}, 100, 5));  // the default follows the context
 }
 
 TEST_CASE("sampling parameters outside their ranges are refused by name") {

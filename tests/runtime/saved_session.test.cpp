@@ -103,7 +103,7 @@ void check_going_on(basic_session& saved, basic_session& other, const std::vecto
     CHECK(fed == logits);
     return;
   }
-  // Of plans for GPUs prompts are multiplied by matrices of f16, tokens that were drawn are not.
+  // Plans for GPUs multiply prompts by f16 matrices, but not the tokens that were drawn.
   const logit_distance between = logits_apart(std::span(fed), std::span(logits));
   CHECK(between.apart < 0.01 * between.largest);
 }

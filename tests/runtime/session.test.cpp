@@ -159,7 +159,7 @@ TEST_CASE("stop strings end the text before themselves") {
 
 TEST_CASE("the model's end token ends the text and is not part of it") {
   fable f;
-  // A story told to its end: what the model says next is that it has finished.
+  // The story is complete: the model's next token says that it has finished.
   const std::vector<io::chat_message> told{{"user", "Tell me a story about a brave mouse."}};
   const auto ids = io::chat_template::of(*fable_file().vocabulary()).encode(f.session.tokenizer(), told, true);
   const auto rest = f.session.generate(ids, {.max_tokens = 400});

@@ -88,7 +88,7 @@ TEST_CASE("walked model: BitNet walked over its index, fully and exactly, has th
   const double all = apart(logits(model, ids, &sparse), dense), one = apart(logits(model, ids, &by_layer), dense);
   CHECK(all > one);
   CHECK(one > 0);
-  // What an observer is told adds up to what the walk adds.
+  // The contributions that an observer receives add up to what the walk adds.
   std::size_t seen = 0;
   model.restart();
   model.feed(1, &exact, [&](const reference::walked_ffn& of) {

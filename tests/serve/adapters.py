@@ -56,7 +56,7 @@ def shapes_of(path):
 
 
 def write_adapter(path, matrices, seed, rank=4):
-    """Of rank 4 and alpha 4, with values as large as the model's."""
+    """An adapter of rank 4 and alpha 4, with values as large as the model's."""
     text = lambda each: struct.pack("<Q", len(each)) + each.encode()
     keys = [("general.type", "adapter"), ("adapter.type", "lora"), ("general.architecture", "llama")]
     head = b"".join(text(key) + struct.pack("<I", 8) + text(value) for key, value in keys)
@@ -196,7 +196,7 @@ for path, body in (
     check(status == 400 and "adapter" in str(answer["error"]), f"{path}: an adapter's name, found {answer}")
 check.equal(server.ask("GET", "/v1/models/poet")[2]["id"], "poet", "an adapter alone")
 
-# A saved slot has its adapter in the file: who has another one, or none, finds nothing of it.
+# A saved slot has its adapter in the file: a request with another adapter, or none, does not find it.
 act = lambda of, action, name: of.ask("POST", f"/slots/0?action={action}", {"filename": name})
 kept = {}
 for name, way, adapter in (

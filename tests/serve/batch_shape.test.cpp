@@ -14,7 +14,7 @@
 using namespace intaglio;
 using serve::batch_shape_of, serve::fast_batch_shape_of;
 
-TEST_CASE("the server has as many slots as one dispatch of all layers takes, where products are f16", "[serve]") {
+TEST_CASE("the server has as many slots as the resident dispatch takes, where products are f16", "[serve]") {
   const plan::profile& gpu = plan::profiles::portable;
   const auto slot_count = [&](const decoder_config& config) {
     return fast_batch_shape_of(config, gpu, 1024).slot_count;

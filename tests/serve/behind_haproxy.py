@@ -144,7 +144,7 @@ try:
     lost = [end for start, done, end in ends if end != "whole"]
     check(len(lost) <= 16, f"expected at most two lost requests a client, each with an error, found {lost}")
 
-    # One that is told to go takes no new requests and ends those that it has.
+    # A server that is asked to end takes no new requests and ends those that it has.
     servers[0] = Server(port=servers[0].port)
     time.sleep(2)
     load = Load(port, 6)

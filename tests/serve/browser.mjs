@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The chat page and the TL;DR widget in a real Chromium: load, chat, stream, stop, edit, regenerate, reload with
 // history, a server that dies and comes back, phone width, dark, a full context, files, two tabs, a reload within an
-// answer; each state held against axe-core's rules. With a folder as argument it writes the screenshots of docs/ there.
+// answer; each state is checked by axe-core's rules. With a folder as argument it writes the screenshots of docs/
+// there.
 import {mkdtempSync, readdirSync, readFileSync, rmSync, statSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';

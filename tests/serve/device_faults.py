@@ -140,8 +140,7 @@ check.equal(
 check.equal(ask("GET", "/health")[0], 200, "health behind it")
 check("intaglio_device_restarts_total 1\n" in ask("GET", "/metrics")[2], "a restart is counted")
 
-# Lost again while its memory is full: health says so as long as it is, and who asks meanwhile is answered when it is
-# not.
+# Lost again while its memory is full: health reports it meanwhile, and requests are answered when it is over.
 fault("full")
 fault("lost")
 status, _, found = ask("POST", TEXT, good)
@@ -162,7 +161,8 @@ asker.join(60)
 check.equal(waiting["answer"][0] and waiting["answer"][2].get("choices"), before["choices"], "who waited is answered")
 check.equal(ask("GET", "/health")[0], 200, "health behind that")
 
-# Who does not read is dropped, and holds nobody up: 8 choices with 20 alternatives a token are more than sockets hold.
+# A client that does not read is dropped, and delays no other client: 8 choices with 20 alternatives a token are more
+# than sockets hold.
 slow = [start_stream(server, n=8, logprobs=20) for _ in range(2)]
 start = time.time()
 check.equal(ask("POST", TEXT, good)[2]["choices"], before["choices"], "an answer beside slow readers")

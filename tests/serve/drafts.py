@@ -44,7 +44,7 @@ HOST = [i for i, each in enumerate(asked) if {"logit_bias", "guided_regex", "log
 
 
 def texts(of):
-    """Of all requests one by one, then of all at once."""
+    """Texts of all requests one by one, then of all at once."""
     out = [None] * len(asked)
 
     def ask(i):
@@ -107,7 +107,7 @@ again = drafted.ask("POST", "/v1/completions", {"prompt": story, **asked[1]})[2]
 check.equal(again["choices"][0]["text"], expected[0][1][1][0][0], "behind a client that went away")
 check.equal(drafted.stop(), 0, "the end")
 
-# By what was said before, in forms too.
+# Drafts from earlier text, in forms too.
 looked = Server("--model", fable, "--slots", "8", "--prompt-lookup", "6")
 check.equal([each[:2] for each in texts(looked)[0]], [each[:2] for each in expected[0]], "prompt lookup, one by one")
 records = ", ".join('{"name": "fox", "home": "wood"}' for _ in range(4))

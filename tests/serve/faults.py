@@ -439,8 +439,8 @@ for each in threads:
     each.join()
 check.equal(together, alone, "the same texts side by side as one by one")
 
-# A server that leaves the device idle three quarters of the time: the same text. A short answer's times by kernel are
-# told although no second request comes.
+# A server that leaves the device idle three quarters of the time: the same text. Times by kernel of a short answer are
+# reported although no second request comes.
 resting = Server("--gpu-idle", "0.75", "--batch-products", "f16")
 check.equal(resting.ask("POST", CHAT, {**good, "max_tokens": 6, "logit_bias": {}})[0], 200, "a short answer")
 wait_until(
@@ -461,7 +461,7 @@ text = resting.ask("POST", CHAT, {**good, "temperature": 0.9, "max_tokens": 55, 
 ]
 share = (resting_busy() - before_it) / (time.time() - begin)
 check.equal((text, resting.stop()), (alone[1], 0), "the text of a server that rests, and its exit code")
-# The answer does not wait for the rest behind its last submission, one of a few.
+# The answer does not wait for the idle time behind its last submission, one of several.
 check(0 < share <= 0.32, f"share of the time that the device was busy: expected at most 0.32, found {share:.3f}")
 
 # A long prompt is fed chunk by chunk between the others' tokens: 32 of its tokens for each of theirs.
@@ -503,7 +503,7 @@ check.equal(
     "pages of a prompt are shared",
 )
 
-# One schema stops nobody: ambiguous ones are followed or refused, and others' tokens come meanwhile.
+# One schema delays no other request: ambiguous schemas are followed or refused, and tokens of others come meanwhile.
 inner = {"type": "array", "items": {"$ref": "#"}}
 hostile = [
     {"anyOf": [inner, inner, {"type": "null"}]},
@@ -569,7 +569,7 @@ check(
     f" {worst[0]:.3f} s",
 )
 
-# Idle and slow ones hold nobody up, and are dropped.
+# Idle and slow clients delay no other client, and are dropped.
 files, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)  # this process's; the server sees to its own
 resource.setrlimit(resource.RLIMIT_NOFILE, (max(files, min(4096, most_files)), most_files))
 idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(1000)]

@@ -128,7 +128,7 @@ class Link:
 
 
 class State:
-    """Of the whole crowd."""
+    """State of all clients together."""
 
     hostile = False  # the tenth sends what it should not
     measured = over = False
@@ -262,7 +262,7 @@ for name, data in SCHEMAS.items():
     check(seconds - usual < MOST_SECONDS, f"{name}: {1000 * (seconds - usual):.1f} ms of CPU time more than usual")
     check(grown < MOST_BYTES, f"{name}: {grown / 2**20:.1f} MiB")
 
-# All of them at once. What the system does beside is not the server's: a few milliseconds of a turn are passed over.
+# All of them at once. Delays by the system are not the server's: some milliseconds of each turn are allowed.
 times, statuses = {False: (Spread(), Spread()), True: (Spread(), Spread())}, {}
 SLACK = 0.02
 for attempt in range(3):

@@ -152,7 +152,7 @@ TEST_CASE("no word of a schema is dropped, wherever it stands") {
   CHECK(words.size() >= 26);
 }
 
-TEST_CASE("what is enumerated is held against every other word") {
+TEST_CASE("enumerated values are checked against every other keyword") {
   const auto beside = places()[13];
   REQUIRE(beside.first == "allOf beside");
   const auto kept = [&](const char* schema) {

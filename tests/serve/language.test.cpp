@@ -99,7 +99,7 @@ TEST_CASE("what a template cannot write is written into the turns", "[language]"
     const std::string result = asked["messages"][3]["content"].get<std::string>();
     CHECK(text.find(result) != std::string::npos);
   }
-  // Nothing is told of tools that may not be called.
+  // The prompt has no tools that may not be called.
   const language gemma = of_golden(all["templates"]["gemma2"]);
   body = {{"messages", json::array({{{"role", "user"}, {"content", "hi"}}})},
           {"tools", asked["tools"]},

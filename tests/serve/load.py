@@ -45,7 +45,7 @@ MOST_FAILURES = 50  # more say nothing new
 
 
 def kinds():
-    """Requests whose answers are known from when they ran alone."""
+    """Requests whose answers are known, since each ran without others before."""
     topics = ["a brave mouse", "a cat and a kite", "the old oak tree", "a lost button", "rain"]
     for i in range(24):
         draws = (
@@ -211,7 +211,7 @@ COUNTED = ("answered", "left", "malformed", "full")
 
 
 def add(counted, which, more=1):
-    """To what processes share."""
+    """Adds to a counter that processes share."""
     with counted.get_lock():
         if which is None:
             counted.value += more
@@ -348,7 +348,7 @@ def growth(name):
 
 
 async def ask_alone(port, times):
-    """What each request gives with nobody beside it; choices one by one, since choice i has seed + i."""
+    """The answer to each request without others beside it; choices one by one, since choice i has seed + i."""
     out, link = [], Link(port)
     for path, body, stream in KINDS:
         texts = {}

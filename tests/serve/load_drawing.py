@@ -41,7 +41,7 @@ def times(spreads, top, height):
 
 
 def memory(lists, top, height):
-    """Percent of what each was in the middle of the run."""
+    """Values in percent of those in the middle of the run."""
     lists = {name: samples for name, samples in lists.items() if samples and samples[len(samples) // 2][1]}
     end = max(samples[-1][0] for samples in lists.values()) or 1
     across = lambda at: LEFT + (WIDTH - LEFT - RIGHT) * at / end

@@ -157,7 +157,8 @@ TEST_CASE("models are loaded when they are asked for, and the least recently use
   CHECK((states(models) == "a loaded b unloaded c loaded " && in.ends == 1));
 }
 
-TEST_CASE("a model that answers is not unloaded; others wait for it, and it takes nobody further", "[model_set]") {
+TEST_CASE("a model that answers is not unloaded; other loads wait for it, and it accepts no further use",
+          "[model_set]") {
   folder_of_models in;
   for (const char* each : {"a.gguf", "b.gguf"}) in.add(each);
   model_set models = in.set(40);

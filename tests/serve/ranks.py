@@ -84,7 +84,7 @@ def start_stream(server, body):
 
 
 def pieces(link):
-    """The text of a stream, and whether it ended whole; how it comes in pieces depends on the time."""
+    """The text of a stream, and whether it is complete; its pieces depend on the time."""
     answer = read_answer(link).decode()
     found = [json.loads(line[6:]) for line in answer.splitlines() if line.startswith("data: {")]
     return "".join(each["choices"][0]["text"] for each in found if each.get("choices")), "data: [DONE]" in answer

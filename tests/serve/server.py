@@ -74,7 +74,7 @@ class Server:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
     def raw(self, data, seconds=30):
-        """What comes back for these bytes until the server closes, or one whole answer of known length has come."""
+        """The reply to these bytes until the server closes, or until one whole answer of known length has come."""
         with socket.create_connection(("127.0.0.1", self.port), seconds) as link:
             link.sendall(data if isinstance(data, bytes) else data.encode())
             return read_answer(link)

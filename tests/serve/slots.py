@@ -65,7 +65,7 @@ for cache in ([], ["--cache-type", "q8_0"]):
     if not cache:
         check.equal(other.stop(), 0, "the end of the other")
 
-# The list, while somebody decodes and all slots are taken.
+# The list, while a request decodes and all slots are taken.
 status, _, slots = other.ask("GET", "/slots")
 check(
     status == 200

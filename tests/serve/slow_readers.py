@@ -32,7 +32,7 @@ def wait_until(found, seconds, what):
 
 
 def start(path=TEXT, **more):
-    """A client whose side holds next to nothing."""
+    """A client with a very small receive buffer."""
     body = json.dumps(
         {
             "prompt": "Once upon a time",
@@ -124,7 +124,7 @@ while not got.endswith(b"0\r\n\r\n"):
 check(b"[DONE]" in got, "who reads slowly, but does, gets all of it")
 link.close()
 
-# A whole answer, not a stream, that nobody takes.
+# A whole answer, not a stream, that the client does not read.
 open_before = gauge("intaglio_connections")
 link = start(stream=False, **LARGE)
 wait_until(lambda: gauge("intaglio_running") == 8, 10, "they run")

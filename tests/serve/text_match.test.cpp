@@ -268,7 +268,7 @@ TEST_CASE("time to build a grammar is in proportion to its size") {
   CHECK(milliseconds_of(60'000) < 400);
 }
 
-TEST_CASE("a match that nobody waits for ends") {
+TEST_CASE("a match whose result is no longer wanted ends") {
   const auto form = form_of("{}");
   text_match match(form);
   CHECK(match.allows("[", 100));

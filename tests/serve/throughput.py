@@ -53,7 +53,7 @@ def asks(until, seed, done):
 
 
 def rate(connections):
-    """Of the answers that came while all were asking."""
+    """The rate of the answers that came while all clients were asking."""
     begin, done = time.time(), []
     threads = [threading.Thread(target=asks, args=(begin + wanted.seconds, i, done)) for i in range(connections)]
     for each in threads:

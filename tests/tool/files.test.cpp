@@ -263,7 +263,7 @@ TEST_CASE("convert tells what a codec cost, as a table and as JSON") {
   CHECK(contains(wrong.first_error(), "--embedding: expected f32"));
 }
 
-TEST_CASE("a file of a size that nobody engraved runs, in the context that is asked for") {
+TEST_CASE("a file of a size that is not engraved runs, in the requested context") {
   const std::string tiny = shared("conformance/bitnet-tiny/gguf/bitnet-tiny-b158-i2_s.gguf").string();
   const auto report = call({"run", "--model", tiny, "--ids", "196", "-n", "4", "--context", "64", "--json"}).json();
   CHECK(report["ids"].size() == 4);

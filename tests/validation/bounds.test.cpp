@@ -96,7 +96,7 @@ const form forms[] = {
     {&engraved<small_silu, portable>::table, portable_only},
     {&engraved_batch<small, cpu, two_slots, whole_pages>::table, wide, true},
     {&engraved_batch<small, portable, two_slots, whole_pages>::table, dots, true},
-    {&engraved<small, cpu, 44>::table, wide, false, false, true},  // for all layers in one dispatch, with many operands
+    {&engraved<small, cpu, 44>::table, wide, false, false, true},  // for the resident dispatch, with many operands
     {&engraved<small, unrolled>::table, wide},
     {&engraved<small_mixture<dtype::q8_0>, cpu>::table, wide, false, true},
     {&engraved<small_mixture<dtype::f16>, portable>::table, dots, false, true},
@@ -281,7 +281,7 @@ std::uint64_t untouched_bytes(const plan::table& of, const plan::dispatch& call,
   if (call.kernel == kernels::kernel::matmul_batch && operand.name == "input")
     return 12;  // of q8_0 the scale alone is read of what stands behind the codes
   if (list_tokens_of(call) != 0 && operand.where == plan::region::state) return operand.bytes;  // lists say all
-  // Most kernels are given all parameters and read the position or the count: three bytes are too few for both.
+  // Most kernels get all parameters and read the position or the count: a buffer of three bytes is too small for both.
   if (operand.where == plan::region::state && of.batch.layers != 0 && call.kernel == kernels::kernel::sample)
     return operand.bytes - 4 - 3;  // its last history is not in the window
   if (operand.name == "state" && call.kernel != kernels::kernel::embed && call.kernel != kernels::kernel::sample)

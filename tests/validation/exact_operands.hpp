@@ -29,7 +29,7 @@ struct stated_operands {
   static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
   std::vector<stated_operand> all;
   std::vector<std::size_t> push;       ///< of each push constant; none: the kernel does not read it
-  std::vector<std::size_t> arguments;  ///< of each address that all layers in one dispatch take from memory, layer
+  std::vector<std::size_t> arguments;  ///< of each address that the resident dispatch reads from memory, layer
                                        ///< after layer; none as above
 
   std::vector<std::uint64_t> bytes() const {

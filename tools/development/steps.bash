@@ -17,7 +17,7 @@ run_ctest() {  # run_ctest LOG DIRECTORY CTEST_ARGUMENT...
   local log=$1 directory=$2 status=0 programs passed failed skipped broken
   shift 2
   ctest --test-dir "$directory" --no-tests=error -V "$@" >"$log" 2>&1 || status=$?
-  # Programs that ran side by side are told one after the other.
+  # Output of programs that ran at the same time is shown one program after the other.
   sort -s -n -t: -k1,1 "$log" | sed -E 's/^[0-9]+: //' >"$log.plain"
   programs=$(sed -nE 's/.* tests? (passed|failed).*out of ([0-9]+)/\2/p' "$log" | tail -n 1)
   read -r passed failed skipped broken < <(awk '
@@ -90,8 +90,8 @@ step_gcc() {
   result="g++ $(g++ -dumpfullversion), warnings are errors"
 }
 
-# By clang, which takes a third of the time that g++ does; the library is the same. Each header stands behind other
-# people's macros.
+# With clang, which takes a third of g++'s time; the library is the same. Each header is included behind macros of other
+# programs.
 step_headers() {
   quietly build/test/configure-headers.log cmake -S . -B build/headers -G Ninja -DCMAKE_CXX_COMPILER="$clang" \
     "${syntax_only[@]}" \
@@ -136,7 +136,7 @@ step_gpu_second() {
 validation_message='Validation (Error|Warning|Performance Warning)|(VUID|SYNC-HAZARD|UNASSIGNED)-[A-Za-z]'
 no_messages() {  # no_messages LOG
   local messages
-  # What tests earn on purpose stands between marks (tests/gpu/planted_messages.hpp).
+  # Messages that tests cause on purpose are between marks (tests/gpu/planted_messages.hpp).
   sed -i '/^<<<<planted/,/^>>>>planted/d' "$1"
   messages=$(grep -cE "$validation_message" "$1") || true
   [[ $messages == 0 ]] && return
@@ -160,7 +160,8 @@ step_validation() {
   settings=$(layer_settings)
   local -x INTAGLIO_VALIDATE=1 VK_LAYER_SETTINGS_PATH=$settings VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation
   g++ -std=c++20 "${warnings[@]}" tests/validation/planted_hazard.cpp -o build/test/planted_hazard -lvulkan
-  # Tests run with layer 1.4, but for those of the tool and of bounds (docs/gpu.md): Debian 12's own is asked too.
+  # Tests run with layer 1.4, except those of the tool and of bounds (docs/gpu.md): Debian 12's own layer checks those
+  # too.
   local newer root
   newer=$(newer_layer)
   for root in "" ${newer:+"$newer"}; do
@@ -177,8 +178,8 @@ step_validation() {
   result+="; no message${newer:+, layer 1.4}"
 }
 
-# Every warning and every proof of constant expressions; the tests run as g++ compiles them, but for the sanitized
-# rooms, which this clang compiles and runs in their own step, and a consumer (step consume_subdirectory).
+# Every warning and every proof of constant expressions. The tests run as g++ compiles them, except the sanitized rooms,
+# which this clang compiles and runs in their own step, and a consumer (step consume_subdirectory).
 sanitized_rooms=(core io)
 step_clang() {
   configure clang -DCMAKE_CXX_COMPILER="$clang" "${syntax_only[@]}" \
@@ -418,7 +419,7 @@ run_step() {
   fi
 }
 
-# How long a run takes is told by what these have kept of earlier ones.
+# The duration of a run depends on what these caches kept of earlier runs.
 caches_text() {
   local compiled
   compiled=$(ccache -k cache_dir 2>/dev/null) || compiled=""

@@ -1,4 +1,4 @@
-// Conversations: which there are, which one is shown, what is kept of them, and what the model is told.
+// Conversations: their list, the one that is shown, what is saved of them, and their text for the model.
 'use strict';
 
 let chats = [], current = null;
@@ -41,7 +41,7 @@ function written(id, record) {
   if (!$('log').querySelector('.edit')) show();
 }
 
-// What the model is told of a conversation.
+// The text of a conversation for the model.
 const fence = text => '`'.repeat(Math.max(3, ...[...text.matchAll(/`+/g)].map(each => each[0].length + 1)));
 const with_files = message => message.content +
     (message.files || [])

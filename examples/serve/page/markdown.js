@@ -10,7 +10,7 @@ function markdown(text) {
     return out;
   };
 
-  // What stands for something within a line, in the order in which it is looked for.
+  // Marks within a line, in the order in which they are searched.
   const marks = new RegExp([
     /(`+)(.+?)\1(?!`)/,                                     // code
     /\\\((.+?)\\\)/,                                        // formula in brackets

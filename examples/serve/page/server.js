@@ -57,7 +57,7 @@ function pick() {
   $('models').value = model;
 }
 
-// Time by kernel, of what has been timed since the last look.
+// Time of each kernel in the passes timed since the last update.
 let seen = new Map();
 async function times() {
   if (!$('times').open) return;

@@ -79,7 +79,7 @@
     part('note').textContent = 'Reading …';
     part('note').className = 'note';
     try {
-      // As much as the model's context takes: each refusal halves it.
+      // As much text as the model's context takes: each refusal halves it.
       let reply, most = 24000;
       for (;; most = Math.floor(most / 2)) {
         reply = await ask(most, stop.signal);

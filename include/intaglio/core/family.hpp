@@ -39,74 +39,61 @@ struct family {
   bool sinks = false;                 ///< attn_sinks: one more score in each head's softmax
   bool norms_before = true;           ///< attn_norm, ffn_norm: norms of what the sublayers of a block read
   bool norms_behind = false;          ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream
-  bool norms_by_sublayer = false;     ///< with norms_behind: safetensors name these norms post_self_attn_ and
-                                      ///< post_mlp_layernorm, and name the norm of the FFN's input as Llama does
+  bool norms_by_sublayer = false;     ///< with norms_behind: safetensors say post_self_attn_ and post_mlp_layernorm
   bool sub_norms = false;             ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
   gguf_window window = gguf_window::read;
   bool windows = false;               ///< config.json's sliding_window is the window of all layers
-  std::uint32_t window_interval = 0;  ///< default of files without a value: every n-th layer sees all positions; 0:
-                                      ///< none does
+  std::uint32_t window_interval = 0;  ///< default: every n-th layer sees all positions; 0: none does
   std::uint32_t default_window = 0;   ///< the window of families with window_interval where files have no value
   bool fused = false;                 ///< files have q, k and v as one matrix, and gate and up
   bool fused_qkv = false;             ///< files have q, k and v as one matrix, but not gate and up
   bool fused_gate_up = false;         ///< files have gate and up as one matrix, but not q, k and v
   bool alpha_rope = false;            ///< a dynamic rope_scaling has `alpha`, which makes the base a larger constant
-  bool partial_rotary = false;        ///< the first channels of a head may be the only ones that are rotated; longrope
-                                      ///< gives their factors
-  std::uint32_t default_rotary_part = 0;   ///< with partial_rotary, default of config.json: a head's n-th part is
-                                           ///< rotated; 0: all of it
+  bool partial_rotary = false;        ///< rotation may leave out a head's last channels; longrope has factors
+  std::uint32_t default_rotary_part = 0;   ///< with partial_rotary: a head's n-th part is rotated; 0: all
   bool gguf_rows_in_pairs = false;         ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
-  bool hf_rows_in_pairs = false;           ///< safetensors also have them beside each other: neighbouring channels are
-                                           ///< rotated together
+  bool hf_rows_in_pairs = false;           ///< safetensors have these rows beside each other too
   float hf_norm_addend = 0.f;              ///< safetensors hold norm weights less this number
   std::string_view ffn_norm = "ffn_norm";  ///< the tensor of the norm of the FFN's input
   mixtures experts = mixtures::none;
   std::uint32_t default_experts = 0, default_experts_used = 0;  ///< mixtures: defaults of config.json
-  std::uint32_t default_expert_width = 0;    ///< default where config.json has no moe_intermediate_size; 0: it has no
-                                             ///< such key
-  bool parts_of_all = false;                 ///< experts are weighed by a softmax over all of them, where files do not
-                                             ///< say it
-  expert_score score = expert_score::logit;  ///< how routers score experts; router_added and router_least belong to
-                                             ///< scores that are not logits
-  float router_added = 0.f;                  ///< added to the sum by which scores are divided
-  float router_least = 0.f;                  ///< the smallest sum by which scores are divided
+  std::uint32_t default_expert_width = 0;    ///< default of moe_intermediate_size; 0: there is no such key
+  bool parts_of_all = false;                 ///< default: a softmax over all experts weighs them
+  expert_score score = expert_score::logit;  ///< how routers score experts
+  float router_added = 0.f;                  ///< not for logits: added to the sum by which scores are divided
+  float router_least = 0.f;                  ///< not for logits: the smallest such sum
   std::uint32_t default_dense_layers = 0;    ///< layers at the front without experts, where files have no value
   bool gated_shared_expert = false;          ///< each layer has a shared expert, which every token uses, with a gate
   std::uint32_t default_shared_width = 0;    ///< width of the shared expert where config.json has no value
   std::uint32_t shared_experts = 0;  ///< shared experts without a gate, where config.json has no number; files count
                                      ///< several, the library computes them as one; 0: there are none
   bool moe_keys = false;             ///< config.json's keys of experts begin with moe_
-  bool draft_layers = false;         ///< files may have layers behind the last one that draft tokens (multi-token
-                                     ///< prediction)
+  bool draft_layers = false;         ///< files may have layers that draft tokens (multi-token prediction)
   bool joint_gates = false;          ///< one matrix gives betas and alphas of delta rules
   recurrence recurrent = recurrence::none;        ///< kind of the config's recurrent_layers
-  bool single_sublayers = false;                  ///< a layer has only one sublayer: a state, attention or an FFN
-                                                  ///< without a gate
+  bool single_sublayers = false;                  ///< a layer is a state, attention or an FFN without a gate
   bool ungated = false;                           ///< FFNs of all layers have no gate
   bool embedding_norm = false;                    ///< the last norm is token_embd_norm, not output_norm
   bool multipliers = false;                       ///< factors of embedding, scores, additions to the stream, and logits
   bool softcaps = false;                          ///< scores and logits may be bounded by a scaled tanh
   float attn_softcap = 0.f, final_softcap = 0.f;  ///< defaults where files have no value
-  bool encoder = false;            ///< an encoder: tokens see each other, there is no head, and a text gives a vector,
-                                   ///< not a next token
-  bool layer_norms = false;        ///< norms are LayerNorms with BERT's names: encoders
-  bool bare_norms = false;         ///< LayerNorms have no biases
+  bool encoder = false;                           ///< an encoder: tokens see each other; a text gives a vector
+  bool layer_norms = false;                       ///< norms are LayerNorms with BERT's names: encoders
+  bool bare_norms = false;                        ///< LayerNorms have no biases
   bool globals_first = false;      ///< with window_interval: layer 0 and every n-th layer after it see all positions;
-                                   ///< attention of layer 0 reads the embedding, whose norm takes the place of its own
+                                   ///< attention of layer 0 reads the embedding, which has been normalised
   bool dense_products = false;     ///< two products may be behind the last norm of an encoder
   bool learned_positions = false;  ///< position_embd: a row for each position is added to the embedding; there is no
                                    ///< rotation
   bool biases = false;             ///< all matrices of an encoder have biases, and its FFN has no gate
-  bool kinds_of_layers = false;    ///< layers differ in kind, with heads, caches and FFNs of their own; each has a
-                                   ///< factor; experts are beside an FFN
-  bool streams = false;            ///< parallel streams, and FFNs that leave features out: Gemma 3n
+  bool kinds_of_layers = false;  ///< layers differ in heads, caches and FFNs, each with a factor; experts beside an FFN
+  bool streams = false;          ///< parallel streams, and FFNs that leave features out: Gemma 3n
   std::uint32_t no_rope_interval = 0;  ///< where files have no value: every n-th layer has no rotation
   bool globals_stand = false;          ///< layers that see all positions have no rotation where others have a window
   bool tied = false;                   ///< where config.json does not say it, the head is the embedding (tied)
   float default_theta = 10'000.f;      ///< base of the rotation where config.json has no value
   bool rope_factors = false;           ///< GGUF may have rope_freqs, by which Llama 3.1 scales its frequencies
-  bool scaled_queries = false;         ///< queries behind the original context are multiplied by a factor of their
-                                       ///< position; that is not computed, so the context ends there
+  bool scaled_queries = false;         ///< queries behind the original context have factors; the context ends there
   std::uint32_t default_head_dim = 0;  ///< where config.json has no value; 0: hidden_size / num_attention_heads
   activation act = activation::silu;   ///< where config.json has no value
 };

@@ -227,7 +227,7 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       models::gemma2_graph<any>(c, types.embedding).forward(t);
       break;
     case architecture::eurobert:
-      models::eurobert_graph<any>(c, types.embedding).forward(t);
+      models::llama_body<any>(c, types.embedding).forward(t);
       break;
     case architecture::bert:
       models::bert_graph<any>(c, types.embedding).forward(t);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The file of a pipeline cache: its header, its checksum, and reading and replacing it whole. Nothing here calls
-// Vulkan.
+// The file of a pipeline cache: its header, its checksum, and functions that read it and replace it as a whole. Nothing
+// here calls Vulkan.
 #pragma once
 
 #include <intaglio/core/error.hpp>
@@ -30,7 +30,7 @@ inline constexpr std::array<char, 8> cache_magic{'I', 'N', 'T', 'G', 'P', 'I', '
 inline constexpr std::uint32_t cache_version = 1;
 inline constexpr std::uint64_t cache_limit_bytes = std::uint64_t{256} << 20U;
 
-/// What a cache is bound to. Compared field by field, since a file may come from another machine.
+/// What a cache file is bound to. The fields are compared one by one, since a file may come from another machine.
 struct cache_key {
   std::array<std::uint8_t, 16> device{}, driver{};
   std::uint32_t vendor_id = 0, device_id = 0, driver_version = 0, api_version = 0;
@@ -58,7 +58,7 @@ inline std::uint64_t checksum(std::string_view bytes, std::uint64_t hash = 0xcbf
     std::uint64_t word = 0;
     std::memcpy(&word, bytes.data() + i, 8);
     hash = (hash ^ word) * prime;
-    hash ^= hash >> 29U;  // the high bits of a word would else never reach the low ones
+    hash ^= hash >> 29U;  // without this the high bits of a word would not reach the low ones
   }
   for (; i < bytes.size(); ++i) hash = (hash ^ static_cast<std::uint8_t>(bytes[i])) * prime;
   return hash;
@@ -80,7 +80,7 @@ inline std::string frame_cache(const cache_key& key, std::string_view note, std:
   return std::string(reinterpret_cast<const char*>(&header), sizeof header) + body;
 }
 
-/// Takes a file apart. @return what is wrong with it, or empty, and then `note` and `data` are set
+/// Splits a file into its parts. @return the problem, or empty where `note` and `data` are set
 inline std::string unframe_cache(const cache_key& key, std::string_view file, std::string& note, std::string& data) {
   cache_header header;
   if (file.size() < sizeof header)
@@ -114,8 +114,8 @@ struct opened_file {
 
 inline std::string system_text(const char* what) { return std::string(what) + ": " + platform::system_text(errno); }
 
-/// Reads a regular file up to the limit. @return what went wrong, or empty; a file that is not there is empty and no
-/// fault
+/// Reads a regular file up to the limit. @return the problem, or empty. A missing file gives no content and is no
+/// problem
 inline std::string read_whole_file(const std::string& path, std::string& content) {
   const opened_file file(platform::open_file(platform::path_of(path), platform::file_access::read));
   if (file.number < 0) return errno == ENOENT ? std::string{} : system_text("cannot be opened");
@@ -135,7 +135,7 @@ inline std::string read_whole_file(const std::string& path, std::string& content
   return {};
 }
 
-/// Replaces a file: a temporary beside it, flushed to the disk, takes its name. @return what went wrong, or empty
+/// Replaces a file: a temporary file beside it is flushed to the disk and renamed. @return the problem, or empty
 inline std::string write_whole_file(const std::string& folder, const std::string& path, std::string_view content) {
   if (!platform::make_private_folders(platform::path_of(folder))) return system_text("its folder cannot be made");
   std::string temporary = path;

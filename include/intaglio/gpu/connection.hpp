@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What every object made on a device holds on to: the VkDevice, its queue, its functions and its counters.
+// The connection that all objects of a device share: the VkDevice, its queue, its functions and its counters.
 #pragma once
 
 #include <intaglio/gpu/description.hpp>
@@ -11,8 +11,8 @@
 
 namespace intaglio::gpu {
 
-/// An open device. Shared by all that is made on it, so that it closes last; destroys what it owns and nothing that a
-/// host program lent.
+/// An open device. All objects made on it share it, so it closes last. It destroys what it owns and nothing that a host
+/// program lent.
 struct connection : std::enable_shared_from_this<connection> {
   std::shared_ptr<instance> from;
   dispatch_table call{};
@@ -21,19 +21,21 @@ struct connection : std::enable_shared_from_this<connection> {
   VkQueue queue = VK_NULL_HANDLE;
   std::uint32_t queue_family = 0;
   bool owned = true;
-  std::mutex* host_mutex = nullptr;  ///< the host program's own guard of the queue
+  std::mutex* host_mutex = nullptr;  ///< the host program's mutex for the queue
   std::mutex queue_mutex;
   device_description description;
   std::string label;
   feature_set enabled;
   VkPhysicalDeviceMemoryProperties memory{};
   device_counters counters;
-  std::atomic<std::uint64_t> ended{0};  ///< grows when submissions of any line were seen to end
-  std::atomic<bool> lost{false};        ///< set when nothing is in flight any more, or all that is in flight is kept
-  std::atomic<bool> reported{false};    ///< the driver said so
-  std::atomic<bool> abandoned{false};   ///< work on it never ended: what is made on it is never destroyed
+  std::atomic<std::uint64_t> ended{0};  ///< grows when submissions from any `queue` object were seen to end
+  std::atomic<bool> lost{false};        ///< set when nothing is in flight any more, or when everything in flight is
+                                        ///< kept alive
+  std::atomic<bool> reported{false};    ///< the driver reported the loss
+  std::atomic<bool> abandoned{false};   ///< work on it never ended: objects made on it are never destroyed
   std::shared_ptr<connection> kept;     ///< itself, once abandoned
-  std::vector<std::shared_ptr<const void>> kept_memory;  ///< of the host, which work that never ended may read
+  std::vector<std::shared_ptr<const void>> kept_memory;  ///< memory of the host that work which never ended may still
+                                                         ///< read
   platform::process_number process = platform::process_id();
 
   connection() = default;
@@ -43,13 +45,13 @@ struct connection : std::enable_shared_from_this<connection> {
     if (owned && handle != VK_NULL_HANDLE && usable()) call.vkDestroyDevice(handle, nullptr);
   }
 
-  /// False in a forked child: the driver's threads did not come along, so not even a destructor may call it.
+  /// False in a forked child: a fork has none of the driver's threads, so even destructors must not call the driver.
   bool usable() const noexcept { return process == platform::process_id(); }
-  /// True where what was made on it may be destroyed.
+  /// True where objects made on the device may be destroyed.
   bool may_destroy() const noexcept { return usable() && !abandoned; }
 
-  /// Leaves nothing in flight on the queue, whatever thread submitted it: for when another call failed and what it
-  /// guarded will be destroyed. The queue of a lost device ends in finite time, and then nothing counts as in use
+  /// Waits until nothing is in flight on the queue, whatever thread submitted it. Callers use it after a failed call,
+  /// before they destroy objects. The queue of a lost device ends in finite time, and then nothing counts as in use
   /// (Vulkan 1.3, 4.2.3 "Lost Device").
   void settle() noexcept {
     if (queue == VK_NULL_HANDLE || abandoned) return;
@@ -59,20 +61,22 @@ struct connection : std::enable_shared_from_this<connection> {
     const VkResult result = call.vkQueueWaitIdle(queue);
     if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST) abandon();
   }
-  /// The driver says that the device is lost.
+  /// Marks the device as lost, because the driver reported it.
   void lose() noexcept {
     reported = true;
     settle();
     lost = true;
   }
-  /// Work may run for ever: the device, and all that it may be using, stays as long as the process.
+  /// Abandons a device whose work may run for ever: it and everything that it may use stay alive until the process
+  /// ends.
   void abandon() noexcept {
     if (abandoned.exchange(true)) return;
     kept = weak_from_this().lock();
     lost = true;
   }
 
-  /// Keeps host memory that was lent to the device as long as itself. Without memory for the note it goes.
+  /// Keeps host memory that was lent to the device alive as long as the connection. If there is no memory to note it,
+  /// the host memory is released.
   void keep(std::shared_ptr<const void> lent) noexcept {
     const std::lock_guard own(queue_mutex);
     try {
@@ -80,7 +84,7 @@ struct connection : std::enable_shared_from_this<connection> {
     } catch (const std::bad_alloc&) {}
   }
 
-  /// Throws where a call did not succeed; a lost device is remembered.
+  /// Throws where a call did not succeed, and remembers a lost device.
   void check(VkResult result, const char* operation, std::string_view subject = {}) {
     if (result != VK_SUCCESS) [[unlikely]]
       refuse(result, operation, subject);
@@ -104,7 +108,7 @@ struct connection : std::enable_shared_from_this<connection> {
                         static_cast<int>(VK_ERROR_DEVICE_LOST));
   }
 
-  /// What the driver knows about a loss that it reported, where VK_EXT_device_fault is on; else empty.
+  /// The driver's description of a loss that it reported, where VK_EXT_device_fault is on; else empty.
   std::string fault_text() const {
 #ifdef VK_EXT_device_fault
     if (!reported || !contains(enabled, feature::device_fault) || call.vkGetDeviceFaultInfoEXT == nullptr) return {};
@@ -128,7 +132,7 @@ struct connection : std::enable_shared_from_this<connection> {
   }
 };
 
-/// A Vulkan object that depends on a device: destroyed with its owner, moved, never copied.
+/// A handle of a Vulkan object that depends on a device: destroyed with its owner, movable, not copyable.
 template <class Handle, auto Destroy>
 class owned_handle {
  public:

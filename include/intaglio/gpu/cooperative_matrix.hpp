@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// VK_KHR_cooperative_matrix: products of small matrices that a subgroup does at once. Its structs are declared here as
-// the specification has them, since the headers of many systems are older than it.
+// VK_KHR_cooperative_matrix: products of small matrices that a subgroup computes together. The extension's structs are
+// declared here as in the specification, since the headers of many systems are older.
 #pragma once
 
 #include <intaglio/gpu/device_description.hpp>
@@ -24,7 +24,8 @@ struct cooperative_matrix_features {
   VkBool32 cooperativeMatrixRobustBufferAccess = VK_FALSE;
 };
 
-/// True for what modules multiply by: ternary_chunk_fragments 16 columns of int8 at a time, matmul_batch_matrix 8.
+/// Whether the device has the int8 shapes that modules use: ternary_chunk_fragments 16 columns at a time,
+/// matmul_batch_matrix 8.
 inline bool multiplies_int8(const std::vector<matrix_shape>& shapes, std::uint32_t n = 16) {
   return std::any_of(shapes.begin(), shapes.end(), [n](const matrix_shape& s) {
     return s.m == 16 && s.n == n && s.k == 32 && s.a == matrix_element::s8 && s.b == matrix_element::s8 &&
@@ -33,7 +34,8 @@ inline bool multiplies_int8(const std::vector<matrix_shape>& shapes, std::uint32
   });
 }
 
-/// True for what modules multiply by: matmul_chunk_matrix 16 columns of f16 at a time, matmul_chunk_batch 8.
+/// Whether the device has the f16 shapes that modules use: matmul_chunk_matrix 16 columns at a time, matmul_chunk_batch
+/// 8.
 inline bool multiplies_f16(const std::vector<matrix_shape>& shapes, std::uint32_t columns = 16) {
   return std::any_of(shapes.begin(), shapes.end(), [columns](const matrix_shape& s) {
     return s.m == 16 && s.n == columns && s.k == 16 && s.a == matrix_element::f16 && s.b == matrix_element::f16 &&
@@ -42,7 +44,7 @@ inline bool multiplies_f16(const std::vector<matrix_shape>& shapes, std::uint32_
   });
 }
 
-/// What a device that has the extension multiplies.
+/// The matrix shapes of a device that has the extension.
 /// @error device_error, out_of_memory: the driver's call failed
 inline std::vector<matrix_shape> list_matrix_shapes(const instance& from, VkPhysicalDevice physical,
                                                     const std::string& device) {

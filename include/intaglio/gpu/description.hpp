@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads gpu/device_description.hpp's values from the driver.
+// Reads the values of gpu/device_description.hpp from the driver.
 #pragma once
 
 #include <intaglio/gpu/features.hpp>
@@ -35,7 +35,8 @@ std::string fixed_text(const char (&text)[Size]) {
   return printable(std::string_view(text, static_cast<std::size_t>(std::find(text, text + Size, '\0') - text)));
 }
 
-/// A family for compute alone runs beside a desktop's drawing; any with compute will do.
+/// Finds the queue family: one for compute without graphics, which runs beside a desktop's drawing, else any with
+/// compute.
 inline void find_queue_family(const dispatch_table& call, VkPhysicalDevice physical, device_description& out) {
   std::uint32_t count = 0;
   call.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, nullptr);
@@ -109,8 +110,8 @@ inline void find_queue_family(const dispatch_table& call, VkPhysicalDevice physi
 
 }  // namespace detail
 
-/// Asks one physical device for everything; what intaglio requires and does not find is listed in `missing`, never
-/// thrown.
+/// Reads everything that the driver says of one physical device. Requirements of intaglio that it lacks are listed in
+/// `missing`; they are no error.
 /// @error device_error, out_of_memory: the driver's own calls failed
 [[gnu::cold]] inline device_description describe(const instance& from, VkPhysicalDevice physical, std::uint32_t index) {
   const dispatch_table& call = from.call();
@@ -131,7 +132,7 @@ inline void find_queue_family(const dispatch_table& call, VkPhysicalDevice physi
         {memory.memoryHeaps[heap].size, (memory.memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0});
   detail::find_queue_family(call, physical, out);
   if (!out.queue_family) out.missing.emplace_back("a queue family with compute");
-  if (out.api_version < VK_API_VERSION_1_3) {  // the structs of 1.3 may not be asked for
+  if (out.api_version < VK_API_VERSION_1_3) {  // the structs of Vulkan 1.3 must not be queried
     out.missing.push_back("Vulkan 1.3 (found " + version_text(out.api_version) + ")");
     return out;
   }
@@ -161,7 +162,7 @@ inline void find_queue_family(const dispatch_table& call, VkPhysicalDevice physi
   return out;
 }
 
-/// Every device that the loader knows, usable or not, in its order.
+/// Every device that the loader knows, usable or not, in the loader's order.
 /// @error device_error: no device
 [[gnu::cold]] inline std::vector<device_description> list_devices(const instance& from) {
   return translated([&] {

@@ -12,7 +12,7 @@ namespace intaglio::gpu {
 
 namespace detail {
 
-/// GPU before CPU: discrete, integrated, virtual, other, CPU.
+/// Order of preference: discrete GPU, integrated GPU, virtual GPU, other, CPU.
 constexpr int rank(device_type type) {
   constexpr std::array<int, 5> order{0, 1, 2, 4, 3};
   return order[static_cast<std::size_t>(type)];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a device says of itself, as plain values: identity, driver, limits, memory, features, and what intaglio misses
-// in it. C handles of Vulkan alone.
+// The description of a device as plain values: identity, driver, limits, memory, features, and the requirements of
+// intaglio that it lacks. It uses only C handles of Vulkan.
 #pragma once
 
 #include "intaglio/core/definition.hpp"
@@ -19,7 +19,7 @@
 
 namespace intaglio::gpu {
 
-/// A feature or extension of a device. The table below says which are required of every device.
+/// A feature or extension of a device. required_features() says which ones every device must have.
 enum class feature : std::uint8_t {
   buffer_device_address,
   synchronization2,
@@ -111,8 +111,9 @@ struct device_limits {
   bool subgroup_size_selectable = false;  ///< for compute
   std::uint32_t subgroup_operations = 0;  ///< VkSubgroupFeatureFlags
   bool int8_dot_product_accelerated = false;
-  bool mixed_dot_product_accelerated = false;  ///< of signed and unsigned bytes
-  std::uint32_t multiprocessors = 0;           ///< that run workgroups at once (VK_NV_shader_sm_builtins), 0: not known
+  bool mixed_dot_product_accelerated = false;  ///< accelerated for products of signed and unsigned bytes
+  std::uint32_t multiprocessors = 0;           ///< number of multiprocessors that run workgroups at once
+                                               ///< (VK_NV_shader_sm_builtins); 0: unknown
   std::uint64_t max_allocation_bytes = 0;
   std::uint64_t max_buffer_bytes = 0;
   std::uint64_t max_storage_range_bytes = 0;
@@ -121,29 +122,29 @@ struct device_limits {
   std::uint32_t timestamp_bits = 0;  ///< of the chosen queue family, 0: no timestamps
 };
 
-/// All that is known of a device before it is opened.
+/// The description of a device before it is opened.
 struct device_description {
-  std::uint32_t index = 0;  ///< in the loader's order
+  std::uint32_t index = 0;  ///< position in the loader's order
   std::string name;
   device_type type = device_type::other;
   std::uint32_t vendor_id = 0, device_id = 0;
   std::array<std::uint8_t, VK_UUID_SIZE> uuid{}, driver_uuid{};
   std::string driver_name, driver_info;
   std::uint32_t driver_id = 0;       ///< VkDriverId
-  std::uint32_t driver_version = 0;  ///< packed as the vendor pleases
+  std::uint32_t driver_version = 0;  ///< packed as the vendor defines
   std::uint32_t api_version = 0;
   device_limits limits;
   std::vector<memory_heap> heaps;
-  feature_set features;                       ///< supported, not necessarily enabled
+  feature_set features;                       ///< supported features, not necessarily enabled
   std::vector<matrix_shape> matrix_shapes;    ///< of cooperative matrices
   std::optional<std::uint32_t> queue_family;  ///< compute, preferably without graphics
-  std::vector<std::string> missing;           ///< what intaglio requires and the device lacks; empty: usable
+  std::vector<std::string> missing;           ///< requirements of intaglio that the device lacks; empty: usable
 
-  /// "llvmpipe (LLVM 15.0.6, 256 bits) [llvmpipe Mesa 22.3.6]": how errors name a device.
+  /// The name by which errors call the device: "llvmpipe (LLVM 15.0.6, 256 bits) [llvmpipe Mesa 22.3.6]".
   std::string label() const { return name + (driver_name.empty() ? "" : " [" + driver_name + " " + driver_info + "]"); }
 };
 
-/// "6c6c766d-7069-7065-5555-494400000000"
+/// A UUID as text: "6c6c766d-7069-7065-5555-494400000000".
 inline std::string uuid_text(std::span<const std::uint8_t> uuid) {
   std::string out;
   for (std::size_t i = 0; i < uuid.size(); ++i) {

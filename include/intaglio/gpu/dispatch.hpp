@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Vulkan's C interface: its structs with their sType set, and a table of pointers to the functions that are called, so
-// nothing links to libvulkan. No Vulkan-Hpp: it would cost each file that includes this room 1.3 CPU seconds and 280 MB
-// of the compiler's memory, and its dispatcher each program 57 kB.
+// nothing links to libvulkan. Vulkan-Hpp is not used: it would cost each file that includes gpu/ 1.3 CPU seconds and
+// 280 MB of the compiler's memory, and its dispatcher would add 57 kB to each program.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -11,7 +11,7 @@
 namespace intaglio::gpu {
 
 // clang-format off
-// Asked for with an instance: what has to do with the instance and its physical devices.
+// Functions of instances and physical devices. They are looked up with an instance.
 #define INTAGLIO_INSTANCE_FUNCTIONS(row) \
   row(vkCreateDebugUtilsMessengerEXT) row(vkCreateDevice) row(vkDestroyDebugUtilsMessengerEXT) \
   row(vkEnumerateDeviceExtensionProperties) row(vkEnumeratePhysicalDevices) row(vkGetDeviceProcAddr) \
@@ -25,7 +25,7 @@ namespace intaglio::gpu {
 #define INTAGLIO_FAULT_FUNCTION(row)
 #endif
 
-// Asked for with a device, or with its instance: what is called on a device, its queue and its command buffers.
+// Functions of a device, its queue and its command buffers. They are looked up with a device or with its instance.
 #define INTAGLIO_DEVICE_FUNCTIONS(row) \
   row(vkAllocateCommandBuffers) row(vkAllocateMemory) row(vkBeginCommandBuffer) row(vkBindBufferMemory) \
   row(vkCmdBindPipeline) row(vkCmdCopyBuffer) row(vkCmdDispatch) row(vkCmdFillBuffer) row(vkCmdPipelineBarrier2) \
@@ -41,14 +41,14 @@ namespace intaglio::gpu {
   INTAGLIO_FAULT_FUNCTION(row)
 // clang-format on
 
-/// The Vulkan functions that the library calls. Null: not looked up, or the driver has none of that name.
+/// The Vulkan functions that the library calls. Null: not looked up, or the driver does not have the function.
 struct dispatch_table {
 #define INTAGLIO_MEMBER(name) PFN_##name name = nullptr;
   INTAGLIO_INSTANCE_FUNCTIONS(INTAGLIO_MEMBER)
   INTAGLIO_DEVICE_FUNCTIONS(INTAGLIO_MEMBER)
 #undef INTAGLIO_MEMBER
 
-  /// Looks all functions up through an instance; those of devices then work for each of its devices.
+  /// Looks all functions up through an instance. Device functions then work for each of its devices.
   [[gnu::cold]] void look_up(VkInstance of, PFN_vkGetInstanceProcAddr entry) {
 #define INTAGLIO_LOOK_UP(name) name = reinterpret_cast<PFN_##name>(entry(of, #name));
     INTAGLIO_INSTANCE_FUNCTIONS(INTAGLIO_LOOK_UP)
@@ -56,7 +56,7 @@ struct dispatch_table {
 #undef INTAGLIO_LOOK_UP
   }
 
-  /// Looks the functions of one device up: its driver's own, with no dispatch by the loader in between.
+  /// Looks the functions of one device up: the driver's own, without dispatch by the loader.
   [[gnu::cold]] void look_up(VkDevice of, PFN_vkGetDeviceProcAddr entry) {
 #define INTAGLIO_LOOK_UP(name) name = reinterpret_cast<PFN_##name>(entry(of, #name));
     INTAGLIO_DEVICE_FUNCTIONS(INTAGLIO_LOOK_UP)
@@ -134,7 +134,7 @@ INTAGLIO_STRUCTURE(PhysicalDeviceFaultFeaturesEXT, PHYSICAL_DEVICE_FAULT_FEATURE
 #undef INTAGLIO_STRUCTURE
 #undef INTAGLIO_STRUCTURES
 
-/// A struct of Vulkan with its sType set and all else zero; it goes wherever the plain struct does.
+/// A struct of Vulkan with its sType set and all else zero. It converts to the plain struct.
 template <class Struct>
 struct typed : Struct {
   static_assert(structure_type<Struct> != VK_STRUCTURE_TYPE_MAX_ENUM, "INTAGLIO_STRUCTURES has no row for this struct");

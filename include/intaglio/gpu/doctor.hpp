@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What Vulkan looks like on this machine, fit for a bug report: sections of keys and values, to print or to turn into
-// JSON. It never throws for what it finds: a missing loader or driver is its most useful finding.
+// A report of Vulkan on this machine for bug reports: sections of keys and values, to print or to turn into JSON. It
+// does not throw for what it finds: a missing loader or driver is its most useful finding.
 #pragma once
 
 #include <intaglio/gpu/device.hpp>
@@ -52,7 +52,8 @@ inline std::string subgroup_operations_text(std::uint32_t operations) {
 
 }  // namespace detail
 
-/// One device as a section: identity, driver, memory, limits, features, and what intaglio misses in it.
+/// Describes one device as a section: identity, driver, memory, limits, features, and the requirements of intaglio that
+/// it lacks.
 inline report_section report_device(const device_description& of) {
   report_section out{"device " + std::to_string(of.index), {}};
   const auto add = [&](std::string key, std::string value) {
@@ -102,7 +103,7 @@ inline report_section report_device(const device_description& of) {
   return out;
 }
 
-/// Loader, layers and every device. Failures become entries.
+/// Describes loader, layers and every device. Failures become entries of the report.
 /// @param entry null: the system's loader
 /// @error out_of_memory: of the host
 inline report examine(PFN_vkGetInstanceProcAddr entry = nullptr) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The Vulkan features that intaglio knows, in one table: it drives the check, what is enabled, the report and the error
-// text.
+// The table of the Vulkan features that intaglio knows. The check, the features to enable, the report and the error
+// texts all come from it.
 #pragma once
 
 #include <intaglio/gpu/cooperative_matrix.hpp>
@@ -11,8 +11,8 @@
 
 namespace intaglio::gpu {
 
-/// Features structs linked as Vulkan wants them: query with it, or set members and hand head() to vkCreateDevice.
-/// It links to itself and so neither copies nor moves.
+/// The features structs, linked as Vulkan requires: query with the chain, or set members and pass head() to
+/// vkCreateDevice. It has pointers to itself, so it can be neither copied nor moved.
 struct feature_chain {
   typed<VkPhysicalDeviceFeatures2> base;
   typed<VkPhysicalDeviceVulkan11Features> core11;
@@ -33,7 +33,7 @@ struct feature_chain {
   feature_chain(const feature_chain&) = delete;
   feature_chain& operator=(const feature_chain&) = delete;
 
-  /// Appends the structs of those extensions that `present` names; Vulkan forbids the others.
+  /// Appends the structs of the extensions that `present` names; Vulkan forbids the others.
   template <class Present>
   void link_extensions(Present&& present) {
     void** next = &core13.pNext;
@@ -58,8 +58,8 @@ struct feature_entry {
   feature id;
   std::string_view name;                ///< as Vulkan spells it
   const char* extension;                ///< null: core of 1.3
-  VkBool32* (*member)(feature_chain&);  ///< null: the extension has no switch; null with no extension: the headers of
-                                        ///< this build do not know it
+  VkBool32* (*member)(feature_chain&);  ///< null: the extension has no switch; null without an extension: the headers
+                                        ///< of this build do not know the feature
   bool required;
 };
 
@@ -115,7 +115,8 @@ inline constexpr std::array<feature_entry, static_cast<std::size_t>(feature::cou
     {feature::external_memory_host, "VK_EXT_external_memory_host", "VK_EXT_external_memory_host", nullptr, false},
     {feature::memory_budget, "VK_EXT_memory_budget", "VK_EXT_memory_budget", nullptr, false},
     {feature::calibrated_timestamps, "VK_EXT_calibrated_timestamps", "VK_EXT_calibrated_timestamps", nullptr, false},
-    // A device that has it (MoltenVK's) asks to be opened with it; nothing of what it leaves out is used.
+    // A device that has this extension (MoltenVK) must be opened with it. The library uses nothing that such a device
+    // leaves out.
     {feature::portability_subset, "VK_KHR_portability_subset", "VK_KHR_portability_subset", nullptr, false},
 }};
 
@@ -135,7 +136,7 @@ INTAGLIO_DEFINITION feature_set required_features() {
   return out;
 }
 
-/// Sets the members of `chain` for `wanted`; a program that makes its own device passes chain.head() as pNext of
+/// Sets the members of `chain` for `wanted`. A program that makes its own device passes chain.head() as pNext of
 /// VkDeviceCreateInfo.
 inline void enable(feature_chain& chain, const feature_set& wanted) {
   for (const auto& entry : feature_table)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A Vulkan instance with its functions, and the validation layer where it was asked for.
+// A Vulkan instance with its functions, and the validation layer where it was requested.
 #pragma once
 
 #include <intaglio/gpu/loader.hpp>
@@ -37,7 +37,8 @@ std::vector<Item> enumerate(const std::string& device, const char* operation, As
 class instance {
  public:
   /// Makes an instance of Vulkan 1.3.
-  /// @error device_error: loader older than Vulkan 1.1, no driver, or validation asked for and its layer not installed
+  /// @error device_error: the loader is older than Vulkan 1.1, there is no driver, or validation was requested and its
+  /// layer is not installed
   explicit instance(const loader& from, validation validate = validation::off) : loader_(from) {
     if (loader_.api_version() < VK_API_VERSION_1_1)
       throw device_error(
@@ -92,7 +93,7 @@ class instance {
                  VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_RESERVE_BINDING_SLOT_EXT};
 
     typed<VkInstanceCreateInfo> info;
-    if (has_extension(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME)) {  // the loader hides MoltenVK else
+    if (has_extension(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME)) {  // without it the loader hides MoltenVK
       extensions.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
       info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
     }
@@ -160,8 +161,8 @@ class instance {
 
   void look_up() { call_.look_up(handle_, loader_.entry()); }
 
-  /// The first instance of the system's loader that goes is not destroyed, so that drivers stay loaded: NVIDIA's (580)
-  /// can be loaded 29 times in a process, and to load llvmpipe takes 27 ms.
+  /// Whether an instance is not destroyed: the first one of the system's loader stays, so that drivers stay loaded.
+  /// NVIDIA's driver (580) can be loaded 29 times in a process, and loading llvmpipe takes 27 ms.
   static bool stays(VkInstance handle) noexcept {
     static std::atomic<VkInstance> kept{VK_NULL_HANDLE};
     VkInstance none = VK_NULL_HANDLE;

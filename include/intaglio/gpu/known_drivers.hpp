@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is known of drivers by themselves. A driver that ends the process cannot be asked: it is refused by its name.
+// Facts about drivers that they cannot report themselves. A driver that ends the process is refused by its name.
 #pragma once
 
 #include <intaglio/core/compiler.hpp>
@@ -11,7 +11,7 @@
 namespace intaglio::gpu {
 
 enum class driver_state : std::uint8_t {
-  unknown,  ///< nobody has told of it
+  unknown,  ///< no report of a run
   has_run,  ///< models ran on it (docs/devices.md)
   crashes   ///< it ends the process
 };
@@ -19,17 +19,17 @@ enum class driver_state : std::uint8_t {
 struct known_driver {
   std::uint32_t id;  ///< VkDriverId
   driver_state state;
-  std::string_view why;  ///< of one that crashes
+  std::string_view why;  ///< the reason, for one that crashes
 };
 
 inline constexpr std::array known_drivers{
     known_driver{4, driver_state::has_run, {}},   // NVIDIA's own
     known_driver{13, driver_state::has_run, {}},  // llvmpipe
-    // Seen with that of Chromium 156 (Debian 12), 2026-11-27: `intaglio run` ended by SIGILL.
+    // Seen with the SwiftShader of Chromium 156 (Debian 12), 2026-11-27: `intaglio run` ended by SIGILL.
     known_driver{10, driver_state::crashes, "SwiftShader ends the process while it makes a pipeline of intaglio"},
 };
 
-/// @param id VkDriverId
+/// The facts about a driver. @param id VkDriverId
 constexpr known_driver of_driver(std::uint32_t id) {
   for (const known_driver& each : known_drivers)
     if (each.id == id) return each;

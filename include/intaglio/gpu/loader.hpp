@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where Vulkan's functions come from: the system's loader, opened at run time, or an entry point that the program
-// passes.
+// The source of Vulkan's functions: the system's loader, opened at run time, or an entry point that the program passes.
 #pragma once
 
 #include <intaglio/gpu/result.hpp>
@@ -33,10 +32,10 @@ class loader {
   }
 
   PFN_vkGetInstanceProcAddr entry() const noexcept { return entry_; }
-  /// Whether it was opened here, not passed by the program.
+  /// Whether the loader was opened here and not passed by the program.
   bool is_system() const noexcept { return is_system_; }
 
-  /// A function that needs no instance, null where the loader lacks it.
+  /// A function that needs no instance; null where the loader does not have it.
   template <class Function>
   Function global(const char* name) const noexcept {
     return reinterpret_cast<Function>(entry_(VK_NULL_HANDLE, name));
@@ -63,7 +62,7 @@ class loader {
   bool is_system_ = false;
 };
 
-/// "1.3.230" from Vulkan's packed version.
+/// Vulkan's packed version as text: "1.3.230".
 inline std::string version_text(std::uint32_t version) {
   return std::to_string(VK_API_VERSION_MAJOR(version)) + "." + std::to_string(VK_API_VERSION_MINOR(version)) + "." +
          std::to_string(VK_API_VERSION_PATCH(version));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Buffers with device addresses, each with memory of its own: few and large, as a model wants them.
+// Buffers with device addresses, each with its own memory allocation. A model has few and large ones.
 #pragma once
 
 #include <intaglio/gpu/device.hpp>
@@ -12,17 +12,19 @@ namespace intaglio::gpu {
 /// Where a buffer's memory is.
 enum class placement : std::uint8_t {
   device_local,  ///< fastest for the device; also mapped where device and host share memory
-  shared,        ///< mapped, in device memory if there is such: small things that the host writes and the device reads
-  readback,      ///< mapped and cached by the host: what the host reads
-  host,  ///< mapped, in the host's memory where that is another: large things that the device reads across the bus
+  shared,        ///< mapped, in device memory where the host can map that: small things that the host writes and the
+                 ///< device reads
+  readback,      ///< mapped and cached by the host: data that the host reads
+  host,  ///< mapped, in the host's memory where that is separate: large things that the device reads across the bus
 };
 
-/// How much of a heap is taken.
+/// How much of a heap is used.
 struct heap_status {
   memory_heap heap;
   std::uint64_t available_bytes =
-      0;  ///< what the driver lets this program still take, or without VK_EXT_memory_budget the whole heap
-  std::uint64_t used_bytes = 0;  ///< what the driver says that this program has taken; 0 without VK_EXT_memory_budget
+      0;  ///< bytes that the driver still lets this program allocate; without VK_EXT_memory_budget the whole heap
+  std::uint64_t used_bytes = 0;  ///< bytes that the program has allocated, as the driver reports it; 0 without
+                                 ///< VK_EXT_memory_budget
 };
 
 inline std::vector<heap_status> memory_status(const device& of) {
@@ -45,23 +47,24 @@ inline std::vector<heap_status> memory_status(const device& of) {
   });
 }
 
-/// A buffer for storage, copies and access by device address, with its memory. Movable; frees both when it goes.
+/// A buffer for storage, copies and access by device address, with its memory. It is movable; its destructor frees
+/// both.
 class buffer {
  public:
   buffer() = default;
 
-  /// @param purpose what it is for, as errors say it: "the weights"
+  /// @param purpose what the buffer is for, as errors name it: "the weights"
   /// @error argument_error: no bytes; device_error: larger than the device's limit (see allocate_split); out_of_memory
   buffer(const device& on, std::uint64_t size_bytes, placement where, std::string_view purpose) {
     translated([&] { create(on.on(), size_bytes, where, purpose); });
   }
 
-  /// Memory of the host as a buffer that the device reads in place (VK_EXT_external_memory_host): nothing is copied.
-  /// Nobody may write to the bytes while the buffer lives.
+  /// Imports memory of the host as a buffer that the device reads in place, without a copy
+  /// (VK_EXT_external_memory_host). Nobody may write to the bytes while the buffer lives.
   /// @param host begins and ends at multiples of device_limits::host_pointer_alignment
   /// @param keeper owns the bytes; held as long as the device may read them
-  /// @error argument_error: it does not; device_error: the device has not the extension, or refuses this memory
-  /// (drivers do where it is a file's); out_of_memory
+  /// @error argument_error: `host` is not aligned; device_error: the device does not have the extension, or refuses
+  /// this memory (drivers do where it is a file's); out_of_memory
   static buffer imported(const device& on, std::span<const std::byte> host, std::shared_ptr<const void> keeper,
                          std::string_view purpose) {
     return translated([&] {
@@ -93,7 +96,7 @@ class buffer {
   std::uint64_t size_bytes() const noexcept { return size_; }
   VkDeviceAddress address() const noexcept { return address_; }
   VkBuffer handle() const noexcept { return buffer_.get(); }
-  /// The host's view, coherent; empty where the host cannot see the memory.
+  /// The host's view of the memory, coherent; empty where the host cannot see it.
   std::span<std::byte> mapped() const noexcept {
     return {mapped_, mapped_ != nullptr ? static_cast<std::size_t>(size_) : 0};
   }
@@ -168,7 +171,7 @@ class buffer {
     VkMemoryRequirements needs{};
     on->call.vkGetBufferMemoryRequirements(on->handle, made, &needs);
     void* const place =
-        const_cast<std::byte*>(host.data());  // the structs of Vulkan know no const; the buffer's usage has no writing
+        const_cast<std::byte*>(host.data());  // Vulkan's struct has no const; the buffer's usage allows no writes
     typed<VkMemoryHostPointerPropertiesEXT> possible;
     on->check(on->call.vkGetMemoryHostPointerPropertiesEXT(on->handle, kind, place, &possible), "read in place",
               purpose);
@@ -194,7 +197,7 @@ class buffer {
     size_ = host.size();
   }
 
-  /// Tries the memory types from the best down and returns the one that gave.
+  /// Tries the memory types from the best down. @return the type that had memory
   std::uint32_t allocate(connection& on, const VkMemoryRequirements& needs, placement where, std::string_view purpose) {
     typed<VkMemoryAllocateFlagsInfo> flags;
     flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
@@ -202,7 +205,7 @@ class buffer {
     info.pNext = &flags;
     info.allocationSize = needs.size;
     VkResult result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
-    std::uint32_t tried = 0;  // one bit a type
+    std::uint32_t tried = 0;  // one bit for each type
     for (;;) {
       const auto type = best_type(on, needs.memoryTypeBits & ~tried, where);
       if (!type) break;
@@ -226,8 +229,8 @@ class buffer {
                   bytes_text(local) + " on the device");
   }
 
-  /// The type with the most wanted properties among `candidates`; device-local memory falls back to none else than
-  /// device-local.
+  /// The type with the most wanted properties among `candidates`. Requests for device-local memory get only
+  /// device-local types.
   static std::optional<std::uint32_t> best_type(const connection& on, std::uint32_t candidates, placement where) {
     const bool unified = on.description.type == device_type::integrated || on.description.type == device_type::cpu;
     std::optional<std::uint32_t> best;
@@ -248,7 +251,7 @@ class buffer {
                                   : where == placement::shared ? 1U + (local ? 2U : 0U)
                                   : where == placement::host   ? 1U + (local ? 0U : 2U)
                                                                : 1U + (cached ? 2U : 0U);
-      // of equal types the one in the larger heap: a small window onto device memory is for small things
+      // Among equal types the one in the larger heap: a small window onto device memory is for small things.
       if (!best || score > best_score ||
           (score == best_score && on.memory.memoryHeaps[each.heapIndex].size >
                                       on.memory.memoryHeaps[on.memory.memoryTypes[*best].heapIndex].size)) {
@@ -269,20 +272,20 @@ class buffer {
     mapped_ = nullptr;
   }
 
-  std::shared_ptr<const void> keeper_;  ///< of host memory
+  std::shared_ptr<const void> keeper_;  ///< owner of imported host memory
   owned_handle<VkDeviceMemory, &dispatch_table::vkFreeMemory> memory_;
   owned_handle<VkBuffer, &dispatch_table::vkDestroyBuffer> buffer_;
   std::uint64_t size_ = 0;
-  std::uint64_t taken_ = 0;  ///< bytes of memory behind it, at least size_
+  std::uint64_t taken_ = 0;  ///< bytes of the memory allocation, at least size_
   VkDeviceAddress address_ = 0;
   std::byte* mapped_ = nullptr;
 };
 
-/// A region in as few buffers as the device's limits and its free memory allow.
-/// @param unit no piece but the last ends inside a unit of this number of bytes (a row of a matrix)
-/// @param largest a smaller limit than the device's for one piece, 0: none
-/// @error argument_error: unit is 0 or larger than a piece may be; out_of_memory: not even pieces of 16 MiB are to be
-/// had
+/// Allocates a region in as few buffers as the device's limits and its free memory allow.
+/// @param unit no buffer except the last ends inside a unit of this number of bytes (a row of a matrix)
+/// @param largest a smaller limit than the device's for one buffer, 0: none
+/// @error argument_error: unit is 0 or larger than a buffer may be; out_of_memory: not even buffers of 16 MiB can be
+/// allocated
 inline std::vector<buffer> allocate_split(const device& on, std::uint64_t size_bytes, std::uint64_t unit,
                                           placement where, std::string_view purpose, std::uint64_t largest = 0) {
   return translated([&] {

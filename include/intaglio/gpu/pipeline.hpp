@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Compute pipelines from SPIR-V: no descriptor sets, all data comes through push constants and device addresses.
-// Many are made at once, on threads, since the drivers' compilers are slow.
+// Compute pipelines from SPIR-V. They have no descriptor sets: all data comes through push constants and device
+// addresses. Threads make many at once, since the drivers' compilers are slow.
 #pragma once
 
 #include <intaglio/gpu/pipeline_cache.hpp>
@@ -16,10 +16,10 @@
 
 namespace intaglio::gpu {
 
-/// What a pipeline is made of. The spans and texts must live until build_pipelines returns.
+/// The input of a pipeline. The spans and texts must live until build_pipelines returns.
 struct pipeline_description {
-  std::string_view name;             ///< of the kernel, for errors and tools
-  std::span<const std::byte> spirv;  ///< one module, its entry point is main
+  std::string_view name;             ///< name of the kernel, for errors and tools
+  std::span<const std::byte> spirv;  ///< one module; its entry point is main
   std::span<const specialization> constants;
   std::uint32_t push_constant_bytes = 0;
   std::uint32_t required_subgroup_size = 0;  ///< 0: the driver's choice
@@ -34,14 +34,14 @@ class pipeline {
   VkPipeline handle() const noexcept { return pipeline_.get(); }
   VkPipelineLayout layout() const noexcept { return layout_.get(); }
   const std::string& name() const noexcept { return name_; }
-  /// The specialization constants that it was made with.
+  /// The specialization constants of the pipeline.
   std::span<const specialization> constants() const noexcept { return constants_; }
   std::uint32_t push_constant_bytes() const noexcept { return push_constant_bytes_; }
-  /// True where the driver said that the cache held it.
+  /// True where the driver reported that the cache held the pipeline.
   bool cached() const noexcept { return cached_; }
 
-  /// What the driver tells of the compiled code (registers, spills), as lines "name: value"; empty unless
-  /// keep_statistics was asked for and the device has VK_KHR_pipeline_executable_properties.
+  /// The driver's statistics of the compiled code (registers, spills), as lines "name: value". Empty unless
+  /// keep_statistics was set and the device has VK_KHR_pipeline_executable_properties.
   std::vector<std::string> statistics() const {
     return translated([&] {
       std::vector<std::string> out;
@@ -63,14 +63,14 @@ class pipeline {
     });
   }
 
-  /// Refuses what the device cannot run, without asking its driver.
-  /// @error device_error: the SPIR-V is none, or a limit is exceeded or a feature missing (named)
+  /// Throws where the device cannot run the pipeline, without a call of its driver.
+  /// @error device_error: the SPIR-V is malformed, a limit is exceeded or a feature is missing (named)
   static void check(const device& on, const pipeline_description& of) {
     translated([&] { check_limits(*on.on(), of); });
   }
 
   /// Makes one pipeline.
-  /// @error as of `check`; out_of_memory
+  /// @error as for `check`; out_of_memory
   pipeline(const device& on, const pipeline_description& of, VkPipelineCache cache = VK_NULL_HANDLE) {
     translated([&] { create(on.on(), of, cache); });
   }
@@ -183,13 +183,13 @@ class pipeline {
   bool keeps_statistics_ = false;
 };
 
-/// Makes all pipelines, on up to `threads` threads (0: as many as the machine has, 16 at most), which begin with the
-/// first description, when none of them is refused by `pipeline::check`. `cache` may be null; it counts what it held
-/// and what had to be compiled.
-/// @param take is given each with its description's index as soon as it is made, on any of the threads, one call at a
-/// time
-/// @error as of `pipeline`; the first failure in order of the descriptions, after all threads have ended; then some
-/// have been given
+/// Makes all pipelines on up to `threads` threads (0: one for each processor, at most 16), in the order of the
+/// descriptions. It begins after pipeline::check has accepted all of them. `cache` may be null; it counts the pipelines
+/// that it held and those that were compiled.
+/// @param take gets each pipeline with its description's index as soon as it is made, on any of the threads, one call
+/// at a time
+/// @error as for `pipeline`: the first failure in the order of the descriptions, after all threads have ended; `take`
+/// may have got some pipelines by then
 inline void build_pipelines(const device& on, std::span<const pipeline_description> descriptions, pipeline_cache* cache,
                             unsigned threads, const std::function<void(std::size_t, pipeline&&)>& take) {
   translated([&] {
@@ -218,7 +218,7 @@ inline void build_pipelines(const device& on, std::span<const pipeline_descripti
       try {
         for (std::size_t i = 1; i < (std::min<std::size_t>)(threads, descriptions.size()); ++i)
           workers.emplace_back(work);
-      } catch (...) {  // no more threads to be had: those that run and this one do it all
+      } catch (...) {  // the system gives no more threads: those that run and this one do all the work
       }
       work();
     }
@@ -226,7 +226,7 @@ inline void build_pipelines(const device& on, std::span<const pipeline_descripti
       if (failure) std::rethrow_exception(failure);
   });
 }
-/// Compiles pipelines, in threads; returns them in the order of their descriptions.
+/// Makes pipelines on several threads. @return them in the order of their descriptions
 inline std::vector<pipeline> build_pipelines(const device& on, std::span<const pipeline_description> descriptions,
                                              pipeline_cache* cache = nullptr, unsigned threads = 0) {
   return translated([&] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Compiled pipelines kept on disk between runs. A file is used only if its header names this very driver, device and
-// plan and its checksum holds; any other is ignored with one warning and replaced whole. Losing it costs start-up time
-// and nothing else.
+// Compiled pipelines kept on disk between runs. A file is used only if its header names this driver, device and plan
+// and its checksum holds. Any other file is ignored with one warning and replaced as a whole. Losing the file costs
+// only start-up time.
 #pragma once
 
 #include <intaglio/gpu/cache_file.hpp>
@@ -9,37 +9,37 @@
 
 namespace intaglio::gpu {
 
-/// A VkPipelineCache filled from a file, with room for a note of the caller's (the outcome of the kernels' self-tests).
+/// A VkPipelineCache filled from a file, with space for a note of the caller (the outcome of the kernels' self-tests).
 class pipeline_cache {
  public:
-  /// @param folder where the file is, default_cache_folder() as a rule; empty: kept in memory only
-  /// @param plan_hash tells the caches of different plans apart
-  /// @error device_error, out_of_memory: the driver's; never a file's
+  /// @param folder of the file, usually default_cache_folder(); empty: the cache is only in memory
+  /// @param plan_hash distinguishes the caches of different plans
+  /// @error device_error, out_of_memory: from the driver; a bad file is no error
   pipeline_cache(const device& on, std::string folder, std::uint64_t plan_hash) {
     translated([&] { open(on.on(), std::move(folder), plan_hash); });
   }
 
   VkPipelineCache handle() const noexcept { return cache_.get(); }
-  /// True where a file was found and taken.
+  /// True where a file was found and used.
   bool loaded() const noexcept { return loaded_; }
-  /// Why a file that was there could not be used or written, or empty; for the program to print.
+  /// Why an existing file could not be used or written, for the program to print; or empty.
   const std::string& warning() const noexcept { return warning_; }
   const std::string& path() const noexcept { return path_; }
-  /// What the file is bound to, and others beside it.
+  /// What the cache file is bound to; other files of the same plan and device use the same key.
   const detail::cache_key& key() const noexcept { return key_; }
 
   /// The caller's note, kept in the file beside the pipelines and bound to the same driver, device and plan.
   const std::string& note() const noexcept { return note_; }
   void set_note(std::string note) { note_ = std::move(note); }
 
-  /// Pipelines made with this cache: found in it, and compiled.
+  /// Number of pipelines that the cache held.
   std::size_t hits() const noexcept { return hits_; }
   std::size_t misses() const noexcept { return misses_; }
   void count(bool hit) noexcept { ++(hit ? hits_ : misses_); }
 
-  /// Writes the file anew; readers see the old one or the new one. A failure is a warning. Does nothing without a
-  /// folder, or when the file on disk already holds this content.
-  /// @error out_of_memory, device_error: the driver's
+  /// Writes the file; readers see the old one or the new one. A failure becomes a warning. Does nothing without a
+  /// folder, or when the file on disk already has this content.
+  /// @error out_of_memory, device_error: from the driver
   void store() {
     translated([&] {
       if (path_.empty()) return;
@@ -94,7 +94,7 @@ class pipeline_cache {
     info.initialDataSize = stored_data_.size();
     info.pInitialData = stored_data_.data();
     VkResult result = on->call.vkCreatePipelineCache(on->handle, &info, nullptr, &made);
-    if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST && loaded_) {  // a driver that chokes on its own data
+    if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST && loaded_) {  // the driver rejects its own data
       warn("the driver refused the data");
       loaded_ = false;
       stored_data_.clear();
@@ -117,7 +117,7 @@ class pipeline_cache {
   owned_handle<VkPipelineCache, &dispatch_table::vkDestroyPipelineCache> cache_;
   detail::cache_key key_;
   std::string folder_, path_, note_, warning_;
-  std::string stored_data_, stored_note_;  ///< as the file on disk has them
+  std::string stored_data_, stored_note_;  ///< content of the file on disk
   bool loaded_ = false;
   std::size_t hits_ = 0, misses_ = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Whether a device can run a module with given constants: its workgroup, its shared memory and its capabilities
-// against the device's limits and enabled features. Asked before the driver is, which may crash or make a pipeline
-// that cannot run.
+// Checks whether a device can run a module with given constants: its workgroup, shared memory and capabilities against
+// the device's limits and enabled features. It is asked before the driver, which may crash or make a pipeline that
+// cannot run.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct specialization {
   std::uint32_t value = 0;
 };
 
-/// What a module demands with these constants; those not named have their defaults.
+/// The demands of a module with these constants; constants that are not named have their defaults.
 inline kernels::module_demands demands_of(std::span<const std::byte> spirv, std::span<const specialization> constants) {
   return kernels::demands_of(kernels::words_in_bytes<std::byte>{spirv.data(), spirv.size()},
                              [constants](std::uint32_t id, std::uint32_t bits) {
@@ -56,8 +56,8 @@ inline constexpr std::array capability_table{
     capability_entry{6019, feature::shader_integer_dot_product},
     capability_entry{6022, feature::cooperative_matrix},
 };
-/// GroupNonUniform, ...Vote, ...Arithmetic, ...Ballot, ...Shuffle, ...ShuffleRelative, ...Clustered, ...Quad: bit by
-/// bit VkSubgroupFeatureFlagBits.
+/// Capabilities GroupNonUniform, ...Vote, ...Arithmetic, ...Ballot, ...Shuffle, ...ShuffleRelative, ...Clustered,
+/// ...Quad, in the order of the bits of VkSubgroupFeatureFlagBits.
 inline constexpr std::uint32_t first_subgroup_capability = 61, subgroup_capability_count = 8;
 inline constexpr std::array<std::string_view, subgroup_capability_count> subgroup_operation_names{
     "basic", "vote", "arithmetic", "ballot", "shuffle", "relative shuffle", "clustered", "quad"};
@@ -67,7 +67,7 @@ inline std::string at_most(std::string_view what, std::uint64_t most, std::uint6
          std::to_string(found);
 }
 
-/// The workgroup's size, or an empty text.
+/// What is wrong with the workgroup's size, or an empty text.
 inline std::string unmet_workgroup(const device_limits& limits, const kernels::module_demands& of) {
   constexpr std::string_view axes[] = {"workgroup size in x", "workgroup size in y", "workgroup size in z"};
   if (of.invocations() == 0 || of.invocations() > limits.max_workgroup_invocations)
@@ -77,7 +77,7 @@ inline std::string unmet_workgroup(const device_limits& limits, const kernels::m
       return at_most(axes[axis], limits.max_workgroup_size[axis], of.workgroup[axis], " invocations");
   return {};
 }
-/// What a workgroup of whole subgroups asks for, or an empty text.
+/// What is wrong with the workgroup's division into subgroups, or an empty text.
 inline std::string unmet_subgroups(const device_limits& limits, const kernels::module_demands& of,
                                    std::uint32_t required, bool full) {
   const std::uint32_t size = required != 0 ? required : limits.subgroup_size;
@@ -104,7 +104,8 @@ inline std::string unmet_capability(const device_limits& limits, const feature_s
 
 }  // namespace detail
 
-/// The first demand that a device does not meet, as a sentence that names the limit or feature; empty: it meets all.
+/// The first demand that a device does not meet, as a sentence that names the limit or feature; empty where it meets
+/// all.
 /// @param required_subgroup_size 0: the driver's choice
 inline std::string unmet_demand(const device_limits& limits, const feature_set& enabled,
                                 const kernels::module_demands& of, std::uint32_t required_subgroup_size,

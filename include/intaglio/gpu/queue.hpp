@@ -14,18 +14,18 @@
 
 namespace intaglio::gpu {
 
-/// A line of submissions on the device's one queue, executed in order. Several lines may share the device, each used by
-/// one thread. Submitting and waiting allocate nothing. A device_error that leaves it leaves nothing in flight on the
-/// device, so what the caller destroys on its way out is not in use. The one exception is work that does not end: then
-/// nothing that was made on the device is destroyed as long as the process lives.
+/// A sequence of submissions on the device's one queue, executed in order. Several `queue` objects may share the
+/// device; each is used by one thread. Submitting and waiting allocate nothing. When a device_error leaves it, nothing
+/// is in flight on the device, so the caller may destroy its objects. The one exception is work that does not end: then
+/// nothing that was made on the device is destroyed while the process lives.
 class queue {
  public:
-  /// How long a wait goes on without a sign of life.
+  /// How long a wait goes on without progress.
   static constexpr std::chrono::nanoseconds hang_limit = std::chrono::seconds(10);
-  /// How long a wait for a pipeline's first run goes on: some drivers compile it then, which may take long.
+  /// How long a wait for a pipeline's first run goes on without progress: some drivers compile it then.
   static constexpr std::chrono::nanoseconds first_hang_limit = 12 * hang_limit;
 
-  /// @param limit how long a wait that names no other, and the last one of all, goes on without a sign of life
+  /// @param limit how long a wait without a limit of its own, and the wait in the destructor, go on without progress
   /// (gpu/progress_watch.hpp)
   explicit queue(const device& on, std::chrono::nanoseconds limit = hang_limit) : limit_(limit) {
     translated([&] { create(on.on()); });
@@ -43,13 +43,13 @@ class queue {
     labels_ = other.labels_;
     return *this;
   }
-  /// Waits for what is in flight, so that what it uses may be freed after.
+  /// Waits for everything in flight, so that its resources may be freed.
   ~queue() { drain(); }
 
   /// Hands over command buffers, to be executed in this order.
-  /// @param label what they compute; errors name those that were in flight. Cut after 47 characters.
+  /// @param label what the commands compute; errors name the submissions in flight by it. Cut after 47 characters.
   /// @return the number of this submission, for wait() and finished()
-  /// @error device_lost, out_of_memory; then nothing of it will be executed
+  /// @error device_lost, out_of_memory; then none of these commands will be executed
   std::uint64_t submit(std::span<const VkCommandBuffer> commands, std::string_view label) {
     return translated([&] {
       const auto& on = semaphore_.on();
@@ -82,9 +82,9 @@ class queue {
   }
 
   /// Waits until the submission and all before it are done.
-  /// @param limit how long it goes on without a sign of life, whatever it lasts in all
-  /// @error device_lost: the device was lost, or hangs; both name what was in flight.
-  /// out_of_memory: the wait itself failed, the device goes on
+  /// @param limit how long the wait goes on without progress, whatever it takes in all
+  /// @error device_lost: the device was lost or hangs; the error names the submissions in flight. out_of_memory: the
+  /// wait itself failed, the device goes on
   void wait(std::uint64_t submission) { wait(submission, limit_); }
   void wait(std::uint64_t submission, std::chrono::nanoseconds limit) {
     if (submission <= finished_) return;
@@ -119,9 +119,9 @@ class queue {
     });
   }
 
-  /// Waits until a submission is done. Unlike the others, any thread may call it, also while another submits or waits.
-  /// It looks every so often, since drivers let nobody submit while several threads wait. What fails here is still in
-  /// flight.
+  /// Waits until a submission is done. Unlike the other functions it may be called from any thread, also while another
+  /// thread submits or waits. It polls, since some drivers let nobody submit while several threads wait. If it fails,
+  /// the work is still in flight.
   /// @param submission that was made before, or 0
   /// @error device_lost: the device was lost, or did not finish in time; out_of_memory
   void await(std::uint64_t submission) const {
@@ -147,7 +147,7 @@ class queue {
           if (watch.hangs(now_at + on->ended, platform::processor_time())) time_out(watch.quiet(), {});
           turn = now;
         }
-        // So rarely in the end that looking computes next to nothing.
+        // The interval grows so far that the polling costs next to no processor time.
         std::this_thread::sleep_for(std::clamp<std::chrono::nanoseconds>(
             (now - start) / 8, std::chrono::microseconds(50), std::chrono::milliseconds(20)));
       }
@@ -157,9 +157,9 @@ class queue {
   std::uint64_t submitted() const noexcept { return submitted_; }
 
  private:
-  /// Waits as long as the device shows signs of life. What waits shortly asks for none.
-  /// @param result of the last wait, VK_TIMEOUT also where the submission is done
-  /// @return how long there was no sign of life where the device hangs, else 0
+  /// Waits as long as the device makes progress. Short waits do not check for it.
+  /// @param result of the last wait; VK_TIMEOUT also where the submission is done
+  /// @return how long there was no progress where the device hangs, else 0
   std::chrono::nanoseconds wait_while_alive(std::uint64_t submission, std::chrono::nanoseconds limit,
                                             VkResult& result) const noexcept {
     const auto ends = [&](std::chrono::nanoseconds turn) {
@@ -179,7 +179,7 @@ class queue {
     if (submission > finished_) semaphore_.on()->ended += 1;
     finished_ = submission;
   }
-  /// Leaves a device that hangs. @param what was in flight, or nothing
+  /// Abandons a device that hangs. @param what was in flight, or nothing
   [[noreturn]] void time_out(std::chrono::nanoseconds quiet, const std::string& what) const {
     const auto& on = semaphore_.on();
     on->abandon();
@@ -219,7 +219,7 @@ class queue {
     return result == VK_SUCCESS && value <= submitted_ ? (std::max)(value, finished_) : finished_;
   }
 
-  /// Throws for a call that failed, when nothing is in flight any more.
+  /// Throws for a call that failed, after everything in flight has ended.
   [[noreturn]] void refuse(VkResult result, const char* operation, std::string_view label, std::uint64_t newest) {
     const auto& on = semaphore_.on();
     const std::uint64_t done = reached();

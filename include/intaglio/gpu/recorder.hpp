@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Commands recorded once and submitted as often as wanted.
+// Commands that are recorded once and submitted any number of times.
 #pragma once
 
 #include <intaglio/gpu/memory.hpp>
@@ -12,7 +12,7 @@ class timestamps {
  public:
   timestamps() = default;
 
-  /// @param capacity how many points
+  /// @param capacity number of points
   /// @error device_error: the device's queue has no timestamps; out_of_memory
   timestamps(const device& on, std::uint32_t capacity) : capacity_(capacity) {
     translated([&] {
@@ -51,7 +51,7 @@ class timestamps {
           "read the timestamps");
     });
   }
-  /// From one tick to another, which may have run over in between.
+  /// The time from one tick to another; the counter may have wrapped around once in between.
   double nanoseconds(std::uint64_t from, std::uint64_t to) const {
     const auto& limits = pool_.on()->description.limits;
     const std::uint64_t mask =
@@ -64,7 +64,8 @@ class timestamps {
   std::uint32_t capacity_ = 0;
 };
 
-/// A finished command buffer. It may be in flight several times at once; whatever it names must outlive its last run.
+/// A finished command buffer. It may be in flight several times at once; everything that it refers to must outlive its
+/// last run.
 class recording {
  public:
   recording() = default;
@@ -76,7 +77,7 @@ class recording {
   VkCommandBuffer handle() const noexcept { return commands_; }
   const std::string& name() const noexcept { return name_; }
   std::uint32_t dispatches() const noexcept { return dispatches_; }
-  /// Timestamps that a run writes: one before the first dispatch and one after each, none without `timestamps`.
+  /// Number of timestamps that a run writes: one before the first dispatch and one after each; 0 without `timestamps`.
   std::uint32_t points() const noexcept { return points_; }
 
  private:
@@ -88,19 +89,19 @@ class recording {
   std::uint32_t points_ = 0;
 };
 
-/// Records one command buffer. It begins with a barrier after all earlier dispatches and copies on the queue and ends
-/// with one that shows its results to the host, so that recordings can be chained freely; between its dispatches only
-/// the barriers asked for stand.
+/// Records one command buffer. It begins with a barrier after all earlier dispatches and copies on the queue, and ends
+/// with one that makes its results visible to the host, so recordings can be submitted in any sequence. Between its
+/// dispatches there are only the requested barriers.
 class recorder {
  public:
   /// @param name for errors and for the submission's label
-  /// @param measure null, or room for dispatches + 1 points
+  /// @param measure null, or with space for dispatches + 1 points
   /// @error out_of_memory, device_lost
   recorder(const device& on, std::string name, const timestamps* measure = nullptr) : on_(on.on()), measure_(measure) {
     translated([&] { begin(std::move(name)); });
   }
 
-  /// Records anew what is not in flight any more, in the same memory.
+  /// Records anew into a recording that is not in flight any more, in the same memory.
   /// @param used a recording made on this device, or an empty one  @error out_of_memory, device_lost
   recorder(const device& on, std::string name, recording&& used) : on_(on.on()), out_(std::move(used)) {
     translated([&] { begin(std::move(name)); });
@@ -136,7 +137,7 @@ class recorder {
     return *this;
   }
 
-  /// Runs no workgroup of a kernel: a driver that compiles a kernel when it first runs does it then.
+  /// Runs no workgroup of a kernel. A driver that compiles a kernel at its first run compiles it here.
   recorder& touch(const pipeline& kernel) {
     on_->call.vkCmdBindPipeline(out_.commands_, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.handle());
     bound_ = kernel.handle();
@@ -145,14 +146,14 @@ class recorder {
     return *this;
   }
 
-  /// What was written by dispatches before is read and overwritten safely by dispatches after.
+  /// A barrier between dispatches: later dispatches may read and overwrite what earlier ones wrote.
   recorder& barrier() {
     return barrier(VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT,
                    VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT,
                    VK_ACCESS_2_SHADER_STORAGE_READ_BIT | VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT);
   }
 
-  /// A memory barrier between any stages: transfers before or after dispatches.
+  /// A memory barrier between any stages: for transfers before or after dispatches.
   recorder& barrier(VkPipelineStageFlags2 from, VkAccessFlags2 written, VkPipelineStageFlags2 to, VkAccessFlags2 used) {
     typed<VkMemoryBarrier2> memory;
     memory.srcStageMask = from;
@@ -167,7 +168,7 @@ class recorder {
     return *this;
   }
 
-  /// All dispatches and copies before are done and visible to all after.
+  /// A barrier after which all earlier dispatches and copies are done and visible to all later ones.
   recorder& full_barrier() {
     constexpr auto writes = VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT;
     return barrier(work, writes, work, writes | VK_ACCESS_2_SHADER_STORAGE_READ_BIT | VK_ACCESS_2_TRANSFER_READ_BIT);
@@ -189,7 +190,7 @@ class recorder {
   }
 
   /// Fills bytes with a repeated word; offset and size are multiples of 4.
-  /// @error argument_error: the range is not such, or ends outside the buffer
+  /// @error argument_error: offset or size is no multiple of 4, or the range ends outside the buffer
   recorder& fill(const buffer& to, std::uint64_t offset, std::uint64_t size_bytes, std::uint32_t word) {
     check_range("range to fill", to, offset, size_bytes);
     if (offset % 4 != 0 || size_bytes % 4 != 0)
@@ -200,7 +201,7 @@ class recorder {
     return *this;
   }
 
-  /// Ends the recording; the recorder is empty after.
+  /// Ends the recording; afterwards the recorder is empty.
   /// @error out_of_memory
   recording finish() {
     return translated([&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From VkResult and from exceptions of the standard library to the exceptions of intaglio.
+// Conversion of VkResult and of exceptions of the standard library to the exceptions of intaglio.
 #pragma once
 
 #include <intaglio/core/error.hpp>
@@ -13,7 +13,7 @@
 
 namespace intaglio::gpu {
 
-/// Vulkan's own spelling of the results that the calls of this room may return: "VK_ERROR_DEVICE_LOST".
+/// The name of a VkResult that the calls of gpu/ may return, as Vulkan spells it: "VK_ERROR_DEVICE_LOST".
 inline std::string result_name(VkResult result) {
   switch (result) {
     case VK_SUCCESS:
@@ -57,7 +57,7 @@ inline std::string result_name(VkResult result) {
   }
 }
 
-/// A size as a person reads it: "626.3 MiB".
+/// A size as text for people: "626.3 MiB".
 inline std::string bytes_text(std::uint64_t bytes) {
   constexpr const char* units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);
@@ -68,8 +68,8 @@ inline std::string bytes_text(std::uint64_t bytes) {
   return text;
 }
 
-/// Throws the exception that stands for a failed call.
-/// @error out_of_memory for host and device memory, device_lost for a lost device, device_error for the rest
+/// Throws the exception for a failed call.
+/// @error out_of_memory for host and device memory, device_lost for a lost device, device_error for all other results
 [[noreturn]] inline void fail(VkResult result, const std::string& device, const std::string& operation,
                               const std::string& detail = {}) {
   const std::string what = result_name(result) + (detail.empty() ? "" : " (" + detail + ")");
@@ -80,13 +80,13 @@ inline std::string bytes_text(std::uint64_t bytes) {
   throw device_error(device, operation, what, code);
 }
 
-/// Made at start, because building a message needs the memory whose lack it reports. Its fields are short enough to
-/// copy without any.
+/// An error that is made at program start, because building a message would need the memory whose lack it reports. Its
+/// texts are short enough to copy without an allocation.
 inline const out_of_memory host_memory_exhausted{"", "host memory", "exhausted",
                                                  static_cast<int>(VK_ERROR_OUT_OF_HOST_MEMORY)};
 
-/// Runs `body`; what the standard library throws leaves as an exception of intaglio, those of intaglio and the caller's
-/// own pass.
+/// Runs `body` and converts exceptions of the standard library to exceptions of intaglio. Exceptions of intaglio and of
+/// the caller pass unchanged.
 template <class Body>
 decltype(auto) translated(Body&& body) {
   try {

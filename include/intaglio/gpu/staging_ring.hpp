@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Host memory in places of one size, filled by several threads and copied on by one: how much is uploaded by more than
-// a thread can read.
+// Staging memory of the host in slots of one size. Several threads fill the slots and one thread copies them to the
+// device. It serves uploads of more data than one thread can read in time.
 #pragma once
 
 #include <intaglio/gpu/queue.hpp>
@@ -8,27 +8,29 @@
 
 namespace intaglio::gpu {
 
-/// Places to fill and to copy from. It waits for its copies when it goes, so it should go before their targets.
+/// Slots to fill and to copy from. The destructor waits for the copies, so the ring should be destroyed before their
+/// targets.
 class staging_ring {
  public:
-  /// Bytes of a place, and where they are to go.
+  /// A range of a slot, and its destination.
   struct part {
     std::uint64_t from = 0, size_bytes = 0;
     const buffer* to = nullptr;
     std::uint64_t offset = 0;
   };
 
-  /// @error argument_error: no place or no bytes; out_of_memory
+  /// @error argument_error: no slots or no bytes; out_of_memory
   staging_ring(const device& on, std::uint64_t place_bytes, std::size_t places)
       : device_(on), states_(places), place_bytes_(place_bytes), line_(on) {
     if (places == 0) throw argument_error("places of a staging ring", "at least one", "0");
-    // Cached by the host, so that it is checked where it was read to; devices fetch from it as fast as from any.
+    // Memory cached by the host, so that the data is checked where it was read to. Devices copy from it as fast as from
+    // any other.
     memory_ = buffer(device_, place_bytes * places, placement::readback, "staging");
   }
 
   std::size_t places() const noexcept { return states_.size(); }
-  /// Memory of a place, read as fast as written, when its last copy is done. Any thread may call, also while another
-  /// copies other places.
+  /// Memory of a slot, read as fast as written, once its last copy is done. Any thread may call it, also while another
+  /// one copies other slots.
   /// @error device_lost, out_of_memory
   std::span<std::byte> place(std::size_t index) const {
     if (states_[index].submission != 0) line_.await(states_[index].submission);
@@ -36,9 +38,9 @@ class staging_ring {
                                     static_cast<std::size_t>(place_bytes_));
   }
 
-  /// Submits a copy of parts of a place that was asked for since its last one. Later submissions on this device see
-  /// what it writes.
-  /// @error argument_error: a part ends outside the place or its target; out_of_memory, device_lost
+  /// Submits a copy of parts of a slot that place() gave since its last copy. Later submissions on this device see the
+  /// copied data.
+  /// @error argument_error: a part ends outside the slot or its target; out_of_memory, device_lost
   void copy(std::size_t index, std::span<const part> parts) {
     translated([&] {
       state& of = states_[index];
@@ -67,7 +69,7 @@ class staging_ring {
   buffer memory_;
   std::vector<state> states_;
   std::uint64_t place_bytes_;
-  queue line_;  // goes first, and waits: what is above may be in flight
+  queue line_;  // destroyed first, and waits: the members above may be in flight
 };
 
 }  // namespace intaglio::gpu

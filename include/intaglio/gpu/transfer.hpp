@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bytes between host and device: straight into memory that both see, else through two staging buffers in turn, one
-// being filled while the other is copied. Host memory beyond the two is never taken, whatever the size.
+// Copies bytes between host and device: directly where both see the memory, else through two staging buffers, one being
+// filled while the other is copied. No other host memory is used, whatever the size.
 #pragma once
 
 #include <intaglio/gpu/queue.hpp>
@@ -10,22 +10,22 @@
 
 namespace intaglio::gpu {
 
-/// Uploads and downloads on one device. Used by one thread. It waits for its copies when it goes, so it should go
-/// before its buffers.
+/// Uploads and downloads on one device, for one thread. The destructor waits for the copies, so the object should be
+/// destroyed before its buffers.
 class transfer {
  public:
-  /// Fills `into` with the bytes that start `at` bytes into the upload; may throw, which ends the upload.
+  /// Fills `into` with the bytes at offset `at` of the upload. It may throw, which ends the upload.
   using producer = std::function<void(std::span<std::byte> into, std::uint64_t at)>;
 
-  /// @param staging_bytes size of each of the staging buffers, made when first needed
-  /// @param direct false: through staging buffers even where host and device share memory
+  /// @param staging_bytes size of each of the staging buffers, which are made when first needed
+  /// @param direct false: use staging buffers even where host and device share memory
   explicit transfer(const device& on, std::uint64_t staging_bytes = std::uint64_t{16} << 20U, bool direct = true)
       : device_(on), line_(on), staging_bytes_((std::max<std::uint64_t>)(staging_bytes, 4096)), direct_(direct) {}
 
-  /// Writes [offset, offset + size) of a buffer with what `produce` gives, piece after piece. The copies may still run
-  /// when it returns: later submissions on this device see them, finish() waits for them. The device must not be using
-  /// the range.
-  /// @error argument_error: the range ends outside the buffer; out_of_memory, device_lost; what `produce` throws
+  /// Writes [offset, offset + size) of a buffer with the bytes that `produce` gives, piece by piece. The copies may
+  /// still run when it returns: later submissions on this device see them, finish() waits for them. The device must not
+  /// be using the range.
+  /// @error argument_error: the range ends outside the buffer; out_of_memory, device_lost; exceptions of `produce`
   void upload(const buffer& to, std::uint64_t offset, std::uint64_t size_bytes, const producer& produce) {
     check_range(to, offset, size_bytes);
     if (size_bytes == 0) return;
@@ -68,7 +68,7 @@ class transfer {
       if (const auto direct = from.mapped(); direct_ && !direct.empty()) {
         line_.wait(reading_.submission);
         reading_.commands =
-            recorder(device_, "download").finish();  // nothing but its barriers: device writes become visible here
+            recorder(device_, "download").finish();  // only its barriers: device writes become visible here
         reading_.submission = submit(reading_);
         line_.wait(reading_.submission);
         std::memcpy(into.data(), direct.data() + offset, into.size());
@@ -100,8 +100,8 @@ class transfer {
                            std::to_string(size) + " bytes at " + std::to_string(offset));
   }
 
-  /// A staging buffer when its last copy is done. Cached by the host, which may read again what it wrote; devices copy
-  /// from it as fast as from any.
+  /// A staging buffer whose last copy is done. It is cached by the host, which may read it again; devices copy from it
+  /// as fast as from any other memory.
   stage& free(stage& slot) {
     line_.wait(slot.submission);
     if (!slot.memory) slot.memory = buffer(device_, staging_bytes_, placement::readback, "staging");
@@ -117,7 +117,7 @@ class transfer {
   std::array<stage, 2> writing_;
   stage reading_;
   std::size_t turn_ = 0;
-  queue line_;  // goes first, and waits: what is above may be in flight
+  queue line_;  // destroyed first, and waits: the members above may be in flight
   std::uint64_t staging_bytes_;
   bool direct_;
 };

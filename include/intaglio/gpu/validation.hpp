@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Vulkan's validation layer: which checks are asked for, and where its messages go.
+// Vulkan's validation layer: which checks are requested, and where its messages go.
 #pragma once
 
 #include <intaglio/core/error.hpp>
@@ -23,7 +23,7 @@ enum class validation : std::uint8_t {
   best_practices,   ///< warnings about legal but unwise use
 };
 
-/// The environment's wish: INTAGLIO_VALIDATE=1 (or sync), gpu, best; unset, empty or 0: off.
+/// The checks that the environment requests: INTAGLIO_VALIDATE=1 (or sync), gpu, best; unset, empty or 0: off.
 /// @error argument_error: any other value
 inline validation validation_from_environment() {
   const char* const text = std::getenv("INTAGLIO_VALIDATE");
@@ -35,7 +35,7 @@ inline validation validation_from_environment() {
   throw argument_error("INTAGLIO_VALIDATE", "0, 1, sync, gpu or best", "'" + printable(wish) + "'");
 }
 
-/// Keeps what the layer says, and prints it to stderr as it comes. Safe to use from any thread.
+/// Keeps the messages of the layer, and prints them to stderr as they come. Any thread may use it.
 class message_log {
  public:
   void add(const char* text) noexcept {
@@ -44,10 +44,10 @@ class message_log {
     ++count_;
     try {
       if (messages_.size() < 256) messages_.emplace_back(text);
-    } catch (...) {  // the count still says that there was one
+    } catch (...) {  // the count still has it
     }
   }
-  /// Messages since the start, also those beyond the 256 kept.
+  /// Number of messages since the start, also of those beyond the 256 that are kept.
   std::size_t count() const {
     const std::lock_guard lock(mutex_);
     return count_;
@@ -57,7 +57,7 @@ class message_log {
     return messages_;
   }
 
-  /// What the messenger of VK_EXT_debug_utils calls; its user data is the log.
+  /// The callback of VK_EXT_debug_utils; its user data is the log.
   static VKAPI_ATTR VkBool32 VKAPI_CALL receive(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
                                                 const VkDebugUtilsMessengerCallbackDataEXT* data, void* log) {
     const std::string_view id = data->pMessageIdName != nullptr ? data->pMessageIdName : "";
@@ -70,14 +70,15 @@ class message_log {
 
  private:
   struct message {
-    std::string_view id, text;  ///< parts of both
+    std::string_view id, text;  ///< texts that must occur in id and text of the message
   };
-  /// Advice of best_practices that intaglio declines on purpose, no message of another check having such an id; and of
-  /// layer 1.4 what is no mistake of ours: what drivers ask for, what it changes for GPU-assisted checks.
+  /// Messages that are not reported. They are advice of best_practices that intaglio declines on purpose; no message of
+  /// another check has such an id. Others are messages of layer 1.4 that are no mistake of intaglio: queries by
+  /// drivers, and changes that the layer makes for GPU-assisted checks.
   static constexpr message declined[] = {
-      {"BestPractices-vkCreateInstance-specialuse-extension", ""},  // the extensions by which the layer itself speaks
+      {"BestPractices-vkCreateInstance-specialuse-extension", ""},  // the extensions that the layer itself needs
       {"BestPractices-vkBeginCommandBuffer-simultaneous-use", ""},  // a recording runs several times at once by design
-      {"BestPractices-vkAllocateMemory-small-allocation", ""},      // few buffers a model, each with memory of its own
+      {"BestPractices-vkAllocateMemory-small-allocation", ""},      // a model has few buffers, each with its own memory
       {"BestPractices-vkBindMemory-small-dedicated-allocation", ""},
       {"WARNING-vkGetDeviceProcAddr-device",
        "vkGetPhysicalDevice"},  // some drivers (NVIDIA 580) and some Vulkan-Hpp ask a device for these

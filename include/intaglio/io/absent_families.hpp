@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Families that people run and whose layers are not computed here: what each needs, so that its file is refused by one
-// sentence. Facts: transformers' modeling files, llama.cpp's src/models.
+// Families that people run and that this library does not compute. The table says what each one needs, so that its file
+// is refused by one sentence. Facts: transformers' modeling files, llama.cpp's src/models.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -14,7 +14,7 @@
 
 namespace intaglio::io {
 
-/// Names as config.json's model_type and GGUF's general.architecture have them, apart by blanks, and what is not there.
+/// Names in config.json's model_type and GGUF's general.architecture, separated by spaces, and the missing part.
 struct absent_family {
   std::string_view names, missing;
 };
@@ -45,7 +45,7 @@ inline constexpr auto absent_families = std::to_array<absent_family>({
     {"gpt_neo baichuan internlm2 xverse", "tensors under names of their own"},
 });
 
-/// What is said of a file of a family that is not known. @return expected and found
+/// The error texts for a file of an unknown family. @return expected and found
 [[gnu::cold]] inline std::array<std::string, 2> unknown_family(std::string_view stated,
                                                                std::string_view family::*member) {
   const std::string shown = "'" + printable(stated, 60) + "'";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// LoRA adapters beside a model, none of which is merged: what a plan with room for them (plan/adapters.hpp) reads, of
-// all adapters one behind the other, as tensors of the model.
+// LoRA adapters beside a model, without merging. A plan with space for them (plan/adapters.hpp) reads the matrices of
+// all adapters, one behind the other, as tensors of the model.
 #pragma once
 
 #include <algorithm>
@@ -19,10 +19,10 @@
 
 namespace intaglio::io {
 
-/// Adapters by the numbers that sessions choose them by: the first one that is added is 1, none is 0.
+/// A set of adapters. Sessions choose them by number: the first one that is added is 1, and 0 means no adapter.
 class adapter_set {
  public:
-  /// @param name by which requests choose it
+  /// @param name the name by which requests choose it
   /// @throws file_error as lora_adapter; argument_error: no name, or one that another adapter has
   void add(std::string name, const std::filesystem::path& file) {
     if (name.empty() || number_of(name))
@@ -42,10 +42,10 @@ class adapter_set {
     return std::nullopt;
   }
 
-  /// Has the model hold all adapters from now on: of each matrix that one of them changes in some layer
+  /// Adds the tensors of all adapters to the model. Each matrix that an adapter changes in some layer gets
   /// "blk.N.NAME.lora_a", [(size() + 1) * rank(), columns], and .lora_b, [(size() + 1) * rows, rank()], in all layers
-  /// that have it. Number 0 is of zeros, and so is what an adapter does not change.
-  /// @throws file_error as lora_adapter::merge_into, but for codecs: matrices stay as they are
+  /// that have the matrix. Number 0 is zeros, and so are matrices that an adapter does not change.
+  /// @throws file_error as lora_adapter::merge_into, but not for codecs: the matrices stay unchanged
   void hold_in(checkpoint& model) {
     std::vector<products> all;
     for (const one& each : adapters_) {
@@ -65,13 +65,14 @@ class adapter_set {
       }
   }
 
-  /// The rank that every adapter is padded to, a multiple of 8: the largest rank of any of their matrices.
+  /// The rank that every adapter is padded to: the largest rank of any of their matrices, rounded up to a multiple of
+  /// 8.
   std::uint64_t rank() const { return rank_; }
-  /// In which its values are held: f16 or bf16 where that loses nothing of any, else f32.
+  /// The type of the adapters' values: f16 or bf16 where that loses nothing of any value, else f32.
   dtype type() const { return type_; }
   /// Names of the matrices, without their layers.
   const std::vector<std::string>& matrices() const { return matrices_; }
-  /// Bytes of the tensors that hold_in() made.
+  /// Bytes of the tensors that hold_in() added.
   std::uint64_t bytes() const { return bytes_; }
 
  private:
@@ -87,7 +88,7 @@ class adapter_set {
     if (std::find(matrices_.begin(), matrices_.end(), matrix) == matrices_.end())
       matrices_.push_back(std::move(matrix));
   }
-  /// With its own factor in b.
+  /// The product with its factor multiplied into b.
   static low_rank_addend scaled(low_rank_addend of) {
     std::vector<float> b = *of.b;
     for (float& value : b) value *= of.factor;
@@ -104,7 +105,7 @@ class adapter_set {
         return type;
     return dtype::f32;
   }
-  /// Whether values keep all their bits in a type.
+  /// Whether a type holds all values exactly.
   static bool holds(dtype type, const std::vector<float>& values) {
     constexpr std::size_t step = 4096;
     std::vector<std::byte> bytes;
@@ -136,7 +137,7 @@ class adapter_set {
     hold(model, name + ".lora_a", numbers * rank_, columns, a, nullptr);
     hold(model, name + ".lora_b", numbers * rows, rank_, b, &to);  // heads in the file's order, as the matrix has them
   }
-  /// @param like whose order of rows the values have, or null
+  /// @param like the tensor whose order of rows the values have, or null
   void hold(checkpoint& model, std::string name, std::uint64_t rows, std::uint64_t columns,
             const std::vector<float>& values, const checkpoint_tensor* like) {
     checkpoint_tensor out;
@@ -150,7 +151,7 @@ class adapter_set {
     model.hold(std::move(out), std::move(bytes));
   }
   static std::ptrdiff_t difference(std::uint64_t count) { return static_cast<std::ptrdiff_t>(count); }
-  /// Zeros. @throws argument_error: more than shaders count
+  /// A matrix of zeros. @throws argument_error: more elements than shaders can count
   static std::vector<float> room(const std::string& name, std::uint64_t rows, std::uint64_t columns) {
     constexpr std::uint64_t limit = std::uint64_t{1} << 31;
     if (rows > limit || columns > limit || rows * columns > limit)

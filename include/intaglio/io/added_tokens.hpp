@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Cuts added tokens out of a text, as tokenizers' AddedVocabulary does: from left to right, at each position the
-// longest one, by the rules of each.
+// Finds added tokens in a text, as tokenizers' AddedVocabulary does: from left to right, the longest one at each
+// position, by the rules of each token.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace intaglio::io {
 
-/// The code point that ends at `end`, or one byte that belongs to none. `end` is over 0.
+/// The code point that ends at `end`, or one byte that belongs to no code point. `end` is above 0.
 constexpr code_point code_point_before(std::string_view text, std::size_t end) {
   for (std::size_t bytes = 1; bytes <= 4 && bytes <= end; ++bytes)
     if (const code_point found = decode_utf8(text.substr(0, end), end - bytes); found.valid && found.bytes == bytes)
@@ -32,7 +32,7 @@ constexpr bool is_word(const code_point& c) {
          c.value == U'\u203F' || c.value == U'\u2040' || c.value == U'\u200C' || c.value == U'\u200D';
 }
 
-/// Texts of added tokens. Built once, then read only.
+/// The texts of added tokens. Built once, then only read.
 class added_tokens {
  public:
   added_tokens() = default;
@@ -46,7 +46,7 @@ class added_tokens {
   /// @param allowed allowed(begin, bytes, id): whether a token may be found there
   template <class Allowed, class Plain, class Token>
   void split(std::string_view text, Allowed&& allowed, Plain&& plain, Token&& token) const {
-    std::size_t at = 0, spaces_end = 0;  // white space reaches to the latter, from the last token that took it along
+    std::size_t at = 0, spaces_end = 0;  // spaces_end: end of the white space that the last token took
     for (std::size_t from = 0;;) {
       const special_match match = texts_.find(text, from, allowed);
       if (match.id < 0) break;
@@ -63,8 +63,8 @@ class added_tokens {
         spaces_end = end;
       }
       if (begin > at) plain(at, begin);
-      if (end > begin) token(match.begin, match.id);  // else another took all of it along
-      at = end;  // the search goes on behind the text alone: a token may begin in white space that another took along
+      if (end > begin) token(match.begin, match.id);  // else another token took all of it
+      at = end;  // the search continues behind the text itself: a token may begin in white space that another one took
     }
     if (at < text.size()) plain(at, text.size());
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A file that appears whole or not at all: written beside its place, flushed to the disk, then renamed.
+// A file that appears as a whole or not at all: it is written beside its destination, flushed to the disk, then
+// renamed.
 #pragma once
 
 #include <cerrno>
@@ -16,10 +17,10 @@
 
 namespace intaglio::io {
 
-/// Not movable; one writer at a time. Unless commit() returned, nothing remains.
+/// Writes such a file. Not movable; one writer at a time. Unless commit() returned, nothing remains.
 class atomic_file {
  public:
-  /// @throws file_error where the folder does not take a new file, or the place is taken by something else than a file
+  /// @throws file_error where the folder accepts no new file, or something other than a file has the name
   explicit atomic_file(const std::filesystem::path& path) : path_(path) {
     platform::file_status there;
     if (platform::status_of(path, there) && there.kind != platform::file_kind::regular)
@@ -55,7 +56,7 @@ class atomic_file {
     }
   }
 
-  /// Puts the file in its place. @throws file_error; then the place is as it was
+  /// Puts the file at its destination. @throws file_error; then the destination is unchanged
   void commit() {
     if (!platform::flush_file(descriptor_)) fail("cannot flush", errno);
     const bool closed = platform::close_file(descriptor_);

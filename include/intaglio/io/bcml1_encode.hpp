@@ -33,8 +33,8 @@ namespace bcml1 {
 
 using block_words = std::array<std::uint32_t, 5>;
 
-/// The rule, one value after the other. @return false where the block has no f16 header: a value is not finite or too
-/// large
+/// The encoding rule, one value after the other. @return false where the block has no f16 header: a value is not finite
+/// or too large
 INTAGLIO_UNFUSED inline bool encode_block(const float* x, block_words& out) {
   INTAGLIO_UNFUSED_BODY
   float least = x[0], most = x[0];
@@ -44,7 +44,7 @@ INTAGLIO_UNFUSED inline bool encode_block(const float* x, block_words& out) {
     most = (std::max)(most, x[k]);
     unusual |= (std::bit_cast<std::uint32_t>(x[k]) & 0x7F800000u) + 0x00800000u;
   }
-  least += 0.f;  // no negative zero
+  least += 0.f;  // turns -0 into 0
   const float range = most - least, inverse = range > 0.f ? 15.f / range : 0.f;
   const std::uint32_t multiplier = f16_from_f32(range > 0.f ? range / 15.f : 0.f), offset = f16_from_f32(least);
   out = {multiplier | (offset << 16)};
@@ -55,7 +55,7 @@ INTAGLIO_UNFUSED inline bool encode_block(const float* x, block_words& out) {
   return unusual >> 31 == 0 && (multiplier & 0x7C00u) != 0x7C00u && (offset & 0x7C00u) != 0x7C00u;
 }
 
-/// `length` (1..32) values of a type as f32, the last one repeated.
+/// `length` (1..32) values of a type as f32; the last one is repeated.
 inline void load(dtype type, const std::byte* from, std::size_t length, std::array<float, 32>& out) {
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(from);
   if (type == dtype::f32) std::memcpy(out.data(), from, 4 * length);
@@ -71,7 +71,8 @@ inline bool has_avx2() {
   return has;
 }
 
-/// `blocks` whole blocks of one row; word w of block b goes to out[(5 * b + w) * 64]. The same words as encode_block.
+/// Encodes `blocks` whole blocks of one row; word w of block b goes to out[(5 * b + w) * 64]. The words equal those of
+/// encode_block.
 template <dtype Type>
 [[gnu::target("avx2,f16c")]] inline bool encode_blocks_avx2(const std::byte* from, std::size_t blocks,
                                                             std::uint32_t* out) {
@@ -103,7 +104,7 @@ template <dtype Type>
         }
       }
     }
-    // Least and largest at once: the low half of `both` is of -x, the high one of x.
+    // Least and largest value in one register: the low half of `both` is of -x, the high half of x.
     const __m256 sign = _mm256_set1_ps(-0.f);
     const __m256 negated = _mm256_xor_ps(_mm256_min_ps(_mm256_min_ps(x[0], x[1]), _mm256_min_ps(x[2], x[3])), sign);
     const __m256 largest = _mm256_max_ps(_mm256_max_ps(x[0], x[1]), _mm256_max_ps(x[2], x[3]));
@@ -111,14 +112,14 @@ template <dtype Type>
         _mm256_max_ps(_mm256_permute2f128_ps(negated, largest, 0x20), _mm256_permute2f128_ps(negated, largest, 0x31));
     both = _mm256_max_ps(both, _mm256_shuffle_ps(both, both, 0x4E));
     both = _mm256_max_ps(both, _mm256_shuffle_ps(both, both, 0xB1));
-    const __m128 least = _mm_sub_ps(_mm_setzero_ps(), _mm256_castps256_ps128(both));  // no negative zero
+    const __m128 least = _mm_sub_ps(_mm_setzero_ps(), _mm256_castps256_ps128(both));  // turns -0 into 0
     const __m128 range = _mm_sub_ps(_mm256_extractf128_ps(both, 1), least);
     const __m128 some = _mm_cmpgt_ps(range, _mm_setzero_ps()), fifteen = _mm_set1_ps(15.f);
     // Lane 0: 15 / range; lane 1: range / 15.
     const __m128 quotients =
         _mm_and_ps(some, _mm_div_ps(_mm_blend_ps(range, fifteen, 1), _mm_blend_ps(fifteen, range, 1)));
     const __m256 scale = _mm256_broadcastss_ps(quotients), start = _mm256_broadcastss_ps(least);
-    const __m128 header = _mm_shuffle_ps(quotients, least, 0x01);  // range / 15, then the others, then least twice
+    const __m128 header = _mm_shuffle_ps(quotients, least, 0x01);  // lanes: range / 15, 15 / range, least, least
     const __m128i head = _mm_cvtps_ph(header, 0);
     __m256i code[4];
     for (int k = 0; k < 4; ++k) code[k] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_sub_ps(x[k], start), scale));
@@ -143,11 +144,11 @@ template <dtype Type>
 }
 #endif
 
-/// Which code encodes whole blocks: `portable` on any machine, `fastest` with what this one has. Both give the same
-/// words.
+/// Which code encodes whole blocks: `portable` on any machine, `fastest` with this machine's instructions. Both give
+/// the same words.
 enum class path : std::uint8_t { fastest, portable };
 
-/// `blocks` whole blocks of one row, as encode_blocks_avx2.
+/// Encodes `blocks` whole blocks of one row, as encode_blocks_avx2 does.
 inline bool encode_blocks(dtype type, const std::byte* from, std::size_t blocks, std::uint32_t* out, path chosen) {
 #if INTAGLIO_F16C
   if (chosen == path::fastest && has_avx2())
@@ -171,9 +172,9 @@ inline bool encode_blocks(dtype type, const std::byte* from, std::size_t blocks,
 }  // namespace bcml1
 
 struct bcml1_options {
-  unsigned threads = 1;  ///< 0: one for each of the machine's
+  unsigned threads = 1;  ///< number of threads; 0: one for each processor
   std::function<void(std::uint64_t bytes, std::uint64_t total_bytes)>
-      progress;  ///< of the input; called on the calling thread
+      progress;  ///< progress in the input; called on the calling thread
   bcml1::path path = bcml1::path::fastest;
 };
 
@@ -209,7 +210,7 @@ inline void encode_bcml1(dtype type, std::span<const std::byte> matrix, const bc
                              std::to_string(32 * block));
   };
   const auto panel = [&](std::size_t number, std::size_t) {
-    // Eight blocks of all rows of the panel at a time: what they become fills 10 KiB, which stay in the nearest cache.
+    // Eight blocks of all rows of the panel at a time: their output is 10 KiB, which stays in the first-level cache.
     constexpr std::size_t some = 8;
     std::uint32_t* words = nullptr;
     std::vector<std::uint32_t> aligned;

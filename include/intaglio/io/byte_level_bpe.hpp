@@ -18,7 +18,7 @@
 
 namespace intaglio::io {
 
-/// GPT-2's printable alphabet: the code point that stands for each byte in the file's token texts.
+/// GPT-2's printable alphabet: the code point that represents each byte in the token texts of files.
 inline constexpr auto byte_alphabet = [] {
   std::array<char32_t, 256> out{};
   char32_t next = 0x100;
@@ -29,7 +29,7 @@ inline constexpr auto byte_alphabet = [] {
   return out;
 }();
 
-/// Bytes that a text in the printable alphabet stands for; nothing when a character is not of the alphabet.
+/// The bytes that a text in the printable alphabet represents; absent where a character is not of the alphabet.
 inline std::optional<std::string> from_byte_alphabet(std::string_view text) {
   static constexpr auto bytes = [] {
     std::array<std::int16_t, 0x144> out{};
@@ -47,15 +47,16 @@ inline std::optional<std::string> from_byte_alphabet(std::string_view text) {
   return out;
 }
 
-/// The two sides of an entry of tokenizer.ggml.merges: they part at the first space from position 1.
+/// The two parts of an entry of tokenizer.ggml.merges. They are separated by the first space from position 1.
 inline std::optional<std::pair<std::string_view, std::string_view>> split_merge(std::string_view merge) {
   const std::size_t space = merge.find(' ', 1);
   if (space == std::string_view::npos || space + 1 == merge.size()) return std::nullopt;
   return std::pair{merge.substr(0, space), merge.substr(space + 1)};
 }
 
-/// Reads the merges of a vocabulary. @param token_of token_of(text) -> id or -1, for texts as the file writes them
-/// @throws file_error naming the merge: no two parts, a part or the whole is not a token, or the pair came before
+/// Reads the merges of a vocabulary. @param token_of token_of(text) gives an id or -1, for texts as in the file
+/// @throws file_error naming the merge: it has no two parts, a part or the whole is no token, or the pair occurred
+/// before
 template <class TokenOf>
 [[gnu::cold]] merge_index read_merges(const vocabulary& file, TokenOf&& token_of) {
   merge_index out{file.merges.size()};
@@ -78,7 +79,7 @@ template <class TokenOf>
 /// The encoder of "gpt2" vocabularies.
 class byte_level_bpe {
  public:
-  /// @param texts bytes of all tokens  @param ordinary index of those that plain text may become
+  /// @param texts bytes of all tokens  @param ordinary index of the tokens that plain text may become
   /// @throws file_error: a merge that read_merges refuses
   byte_level_bpe(const vocabulary& file, pretokenizer kind, bool ignore_merges, const token_texts& texts,
                  const token_index& ordinary)
@@ -95,7 +96,7 @@ class byte_level_bpe {
   }
 
   pretokenizer kind() const { return kind_; }
-  /// Bytes that have no token: where no merge takes them along they are lost, as llama.cpp and tokenizers have it.
+  /// Number of bytes that have no token. As in llama.cpp and tokenizers they are lost unless a merge includes them.
   std::size_t missing_bytes() const { return missing_; }
 
   /// Appends the tokens of plain text. Each token takes at least one byte.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The precompiled map of a SentencePiece normaliser: texts that are replaced by texts. Four bytes have the size of a
-// double-array trie (darts-clone), the trie follows, then all replacements, each with a NUL behind it. Source:
-// sentencepiece, src/normalizer.cc; the trie's units: darts-clone, include/darts.h.
+// The precompiled map of a SentencePiece normaliser: texts that are replaced by other texts. The first four bytes have
+// the size of a double-array trie (darts-clone). The trie follows, then all replacements, each with a NUL behind it.
+// Source: sentencepiece, src/normalizer.cc; the trie's units: darts-clone, include/darts.h.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -24,13 +24,13 @@ struct charsmap_limits {
   static constexpr std::size_t replacement_bytes = 256;       ///< the longest published one has 33
 };
 
-/// A map of texts to texts, judged whole before it is used. Without bytes it maps nothing.
+/// A map of texts to texts, validated as a whole before it is used. Without bytes it maps nothing.
 class charsmap {
  public:
   charsmap() = default;
   /// @param source file that errors name
-  /// @throws file_error: cut, too large, an edge out of the trie or back to where it came from, a replacement that is
-  /// not there, is too long or is no UTF-8
+  /// @throws file_error: truncated, too large, an edge that leaves the trie or forms a cycle, a replacement that does
+  /// not exist, is too long or is not UTF-8
   [[gnu::cold]] charsmap(std::string_view bytes, const std::string& source) {
     if (bytes.empty()) return;
     constexpr std::size_t head = 4, unit = 4;
@@ -40,7 +40,7 @@ class charsmap {
     if (bytes.size() < head || bytes.size() > charsmap_limits::bytes)
       refuse("4 to " + std::to_string(charsmap_limits::bytes) + " bytes", std::to_string(bytes.size()));
     const std::size_t trie = word_at(bytes, 0);
-    // Blocks of 256 units: a byte of text leads to a unit of the same block.
+    // Blocks have 256 units: a byte of text leads to a unit of the same block.
     if (trie == 0 || trie % (256 * unit) != 0 || trie > bytes.size() - head)
       refuse("a trie in blocks of 1024 bytes, at most " + std::to_string(bytes.size() - head), std::to_string(trie));
     units_.reserve(trie / unit);
@@ -51,12 +51,12 @@ class charsmap {
 
   bool empty() const { return units_.empty(); }
 
-  /// What replaces the start of a text.
+  /// The replacement of the start of a text.
   struct replacement {
-    std::size_t bytes = 0;  ///< of the text; 0: nothing is replaced
+    std::size_t bytes = 0;  ///< bytes of the replaced text; 0: nothing is replaced
     std::string_view text{};
   };
-  /// The longest start of text.substr(at) that is in the map.
+  /// The longest start of text.substr(at) that the map has.
   replacement find(std::string_view text, std::size_t at) const {
     replacement out;
     if (empty()) return out;
@@ -86,7 +86,7 @@ class charsmap {
     return std::string_view(texts_).substr(at, texts_.find('\0', at) - at);
   }
 
-  /// What is wrong with a value; empty where nothing is.
+  /// What is wrong with a value; empty where it is valid.
   [[gnu::cold]] std::string judge_value(std::uint32_t value) const {
     const std::string where = "replacement at " + std::to_string(value);
     if (value >= texts_.size()) return where + " of " + std::to_string(texts_.size()) + " bytes";
@@ -97,12 +97,12 @@ class charsmap {
     return is_utf8(replacement_at(value)) ? std::string{} : where + " that is no UTF-8";
   }
 
-  /// Walks every edge once. Branches may meet (darts-clone shares ends), but none may meet itself.
+  /// Walks every edge once. Branches may meet (darts-clone shares ends), but there may be no cycle.
   [[gnu::cold]] std::string judge() const {
     enum class state : std::uint8_t { unseen, open, done };
     std::vector<state> seen(units_.size(), state::unseen);
     struct step {
-      std::uint32_t unit, base, next;  ///< next: the byte to try
+      std::uint32_t unit, base, next;  ///< next: the byte to try next
     };
     std::vector<step> path{{0, offset(units_[0]), 1}};
     while (!path.empty()) {

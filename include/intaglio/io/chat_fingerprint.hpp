@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Recognises chat templates without running them: a template is known when its code, apart from layout, is a known
-// one's to the last character. One that differs anywhere is unknown; guessing would be a silent change of what the
-// model is told.
+// one's to the last character. One that differs anywhere is unknown; guessing would be a silent change of the
+// model's input.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -16,12 +16,12 @@ namespace intaglio::io {
 /// How a conversation is written down for a model.
 enum class chat_family : std::uint8_t { bitnet, llama3, mistral_v1, mistral_v01, mistral_v02, gemma2, gemma3 };
 
-/// A family with what its variants differ in.
+/// A chat family and the details in which its variants differ.
 struct chat_style {
   chat_family family = chat_family::bitnet;
   bool writes_bos = true;       ///< the text starts with BOS
-  bool always_prompts = false;  ///< the header of the answer is written even where it is not asked for
-  bool leftover = false;  ///< the text that a converter leaves in BitNet files; not what the model was trained with
+  bool always_prompts = false;  ///< the header of the answer is written even where it is not requested
+  bool leftover = false;        ///< the text that a converter leaves in BitNet files; the model was not trained with it
 };
 
 /// What a template prints of the text between two tags, by Jinja's rules with trim_blocks and lstrip_blocks, as
@@ -103,7 +103,7 @@ inline constexpr std::array<known_chat_template, 9> known_chat_templates{{
     {0x60933F4C9D6F4865u, {.family = chat_family::gemma3}},                          // Gemma 3
 }};
 
-/// The style of a template's text; nothing when the template is not known.
+/// The style of a template's text; absent where the template is not known.
 constexpr std::optional<chat_style> find_chat_style(std::string_view text) {
   const std::uint64_t fingerprint = chat_fingerprint(text);
   for (const auto& known : known_chat_templates)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Conversations as the text that a model was trained on, per family, in code; a template of no known family is given to
-// a renderer for its language, where the program has one (io/jinja.hpp). What a user typed is kept apart from the
-// markup, so that it can never become a control token.
+// Conversations as the text that a model was trained on, written in code for each family. A template of no known family
+// goes to a renderer for its language, where the program has one (io/jinja.hpp). Text that a user typed is kept apart
+// from the markup, so it can never become a control token.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@
 
 namespace intaglio::io {
 
-/// A conversation as text; `typed` are the parts that came from the messages.
+/// A conversation as text; `typed` are the ranges that came from the messages.
 struct rendered_chat {
   std::string text;
   std::vector<text_range> typed;
@@ -61,7 +61,7 @@ inline constexpr std::array<std::pair<std::string_view, chat_family>, 7> chat_fa
     {"gemma3", chat_family::gemma3},
 }};
 
-/// Writes conversations for one family. Immutable.
+/// Writes conversations in the form of one family. Immutable.
 class chat_template {
  public:
   chat_template(chat_style style, std::string bos_text, std::string eos_text)
@@ -95,9 +95,9 @@ class chat_template {
   }
 
   chat_family family() const { return style_.family; }
-  /// Whether a renderer runs the model's own template; there is no family then.
+  /// Whether a renderer runs the model's own template. Then there is no family.
   bool is_own() const { return renderer_ && !in_code_; }
-  /// Whether a renderer can run the model's own template, and its text has this in it.
+  /// Whether a renderer can run the model's own template, and its text contains `text`.
   bool mentions(std::string_view text) const { return renderer_ && text_.find(text) != std::string::npos; }
 
   /// The text of a conversation. @throws argument_error: no messages, an unknown role, an order that the family refuses
@@ -105,9 +105,9 @@ class chat_template {
     return render(messages, add_generation_prompt).text;
   }
 
-  /// The text of a chat with the typed parts marked. What only the model's own template can read (names, messages with
-  /// more) is given to it, also where the family is known.
-  /// @param names of the template, as template_renderer has them  @throws argument_error
+  /// The text of a conversation with the typed parts marked. Fields that only the model's own template reads (names,
+  /// further fields of messages) are given to it, even where the family is known.
+  /// @param names variables of the template, as for template_renderer  @throws argument_error
   rendered_chat render(std::span<const chat_message> messages, bool add_generation_prompt,
                        const std::string& names = {}) const {
     const bool more = !names.empty() || std::any_of(messages.begin(), messages.end(),
@@ -147,7 +147,8 @@ class chat_template {
     return out;
   }
 
-  /// The text of a conversation whose last message, the assistant's, is still being written: it ends where that does.
+  /// The text of a conversation whose last message, the assistant's, is still being written: the text ends with that
+  /// message.
   /// @throws argument_error: the last message is not the assistant's; a template that leaves its end out
   rendered_chat render_continued(std::span<const chat_message> messages, const std::string& names = {}) const {
     if (messages.empty() || messages.back().role != "assistant")
@@ -165,7 +166,7 @@ class chat_template {
     return out;
   }
 
-  /// The tokens of a conversation: BOS once if the model wants it, control tokens only from the markup. @throws
+  /// The tokens of a conversation: BOS once if the model wants it, and control tokens only from the markup. @throws
   /// argument_error
   std::vector<std::int32_t> encode(const tokenizer& tokens, std::span<const chat_message> messages,
                                    bool add_generation_prompt) const {
@@ -199,8 +200,8 @@ class chat_template {
     return out;
   }
 
-  /// Texts of special tokens that a user typed are other characters while the template runs, and come back as typed
-  /// text.
+  /// Runs the model's own template. Texts of special tokens that a user typed are replaced while the template runs, and
+  /// come back as typed text.
   rendered_chat render_own(std::span<const chat_message> messages, bool prompt, const std::string& names) const {
     const std::string mark = unused_mark(messages, names);
     std::vector<chat_message> hidden(messages.begin(), messages.end());
@@ -229,7 +230,7 @@ class chat_template {
     return out;
   }
 
-  /// A character for private use that neither template nor messages have.
+  /// A character for private use that occurs neither in the template nor in the messages.
   std::string unused_mark(std::span<const chat_message> messages, const std::string& names) const {
     for (char32_t c = 0xE000; c <= 0xF8FF; ++c) {
       std::string mark;
@@ -300,8 +301,8 @@ class chat_template {
       else markup(out, eos_), markup(out, after_answer);
     }
   }
-  /// The plain form that llama.cpp calls mistral-v1: system text before the first user text, spaces around the
-  /// brackets.
+  /// The plain form that llama.cpp calls mistral-v1: the system text is before the first user text, and the brackets
+  /// have spaces around them.
   void mistral_v1(std::span<const chat_message> messages, rendered_chat& out) const {
     const std::size_t first = messages[0].role == "system" ? 1 : 0;
     if (first == messages.size()) throw argument_error("messages", "a user's message after the system's", "none");
@@ -327,10 +328,10 @@ class chat_template {
 
   chat_style style_;
   std::string bos_, eos_;
-  std::string text_;  ///< with a renderer
+  std::string text_;  ///< the template's text, where there is a renderer
   template_renderer renderer_;
-  bool in_code_ = true;               ///< the family of style_ is written in code
-  std::vector<std::string> special_;  ///< the longest first
+  bool in_code_ = true;               ///< the library writes the family of style_ in code
+  std::vector<std::string> special_;  ///< special tokens' texts, the longest first
 };
 
 }  // namespace intaglio::io

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Validates a model file to its last value: structure, config, tensor list, tokenizer, every number. Needs no device.
+// Validates a model file completely: structure, config, tensor list, tokenizer, and every number. It needs no device.
 #pragma once
 
 #include <algorithm>
@@ -18,28 +18,28 @@
 
 namespace intaglio::io {
 
-/// One thing that is wrong (or odd); `text` names the file, the place, what was expected and what was found.
+/// One thing that is wrong (or odd). `text` names the file, the place, what was expected and what was found.
 struct check_finding {
   std::string text;
   std::optional<std::uint64_t> offset;
-  std::vector<std::string> details;  ///< all of it, a line each, where `text` has room for the first alone
+  std::vector<std::string> details;  ///< all problems, a line each, where `text` has room for the first only
 };
 
 struct check_report {
   std::vector<check_finding> errors, warnings;
-  std::size_t tensors = 0;   ///< read to the end
-  std::uint64_t values = 0;  ///< in them; bytes of a packed file's weights
+  std::size_t tensors = 0;   ///< tensors that were read to the end
+  std::uint64_t values = 0;  ///< number of values in them; for a packed file the bytes of its weights
   bool packed = false;       ///< a packed file, whose weights have no values but bytes
   bool ok() const { return errors.empty(); }
 };
 
 struct check_options {
   i2s_layout layout = i2s_layout::block128;
-  std::size_t most_errors = 100;  ///< checking stops there
+  std::size_t most_errors = 100;  ///< the check stops at this number
   std::function<void(const file_progress&)> progress;
 };
 
-/// Reads every value of a tensor once. @throws file_error at the first that is not sound
+/// Reads every value of a tensor once. @throws file_error at the first bad value
 inline void check_values(const checkpoint& model, const checkpoint_tensor& tensor) {
   const stored_tensor& stored = tensor.stored;
   const std::uint64_t step = (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 20) / stored.columns);
@@ -59,9 +59,8 @@ inline void check_values(const checkpoint& model, const checkpoint_tensor& tenso
   }
 }
 
-/// Reads every weight of a packed file against its checksums, and the padding between them.
-/// @throws file_error at the first that is not sound, or what `done(weight, copy)` throws, which is called behind each
-/// copy
+/// Reads every weight of a packed file and compares it with its checksums; also checks the padding between weights.
+/// @throws file_error at the first fault; exceptions of `done(weight, copy)`, which is called after each copy
 template <class Done>
 void check_packed(const packed_image& image, Done&& done) {
   std::vector<std::byte> piece(std::size_t{1} << 20);
@@ -76,8 +75,8 @@ void check_packed(const packed_image& image, Done&& done) {
     }
 }
 
-/// Reads every value of a tensor of safetensors or PyTorch's, as the file has it.
-/// @return false where its type or its strides are not read  @throws file_error at a value that is not finite
+/// Reads every value of a tensor of safetensors or PyTorch's files, in the file's order.
+/// @return false where its type or its strides are not supported  @throws file_error at a value that is not finite
 template <class Tensor>
 bool check_bare_values(const Tensor& tensor, const mapped_file& file) {
   const bool real = tensor.type == dtype::f32 || tensor.type == dtype::f16 || tensor.type == dtype::bf16;
@@ -102,7 +101,7 @@ bool check_bare_values(const Tensor& tensor, const mapped_file& file) {
   return true;
 }
 
-/// Checks a file of weights that no config stands beside: its structure, its tensors' values and its checksums.
+/// Checks a file of weights without a config beside it: its structure, its tensors' values and its checksums.
 template <class File>
 void check_bare(const std::filesystem::path& path, const check_options& options, check_report& report) {
   const auto note = [&](const file_error& problem) {
@@ -140,8 +139,8 @@ void check_bare(const std::filesystem::path& path, const check_options& options,
   } catch (const file_error& problem) { note(problem); }
 }
 
-/// Checks a model of any form: a GGUF file, a folder, a file of PyTorch in one, or a packed file. Never throws for what
-/// is wrong with it: that is the report.
+/// Checks a model of any form: a GGUF file, a folder, a file of PyTorch in a folder, or a packed file. Faults of the
+/// model are no exceptions: they are the report.
 inline check_report check(const std::filesystem::path& path, const check_options& options = {}) {
   check_report report;
   const auto note = [&](const file_error& problem) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Opens a model of any form that the library reads. A program that says INTAGLIO_GGUF_ONLY has no readers of folders
-// and of JSON, and one that says INTAGLIO_READERS_APART has them in another file (docs/embedding.md).
+// Opens a model of any form that the library reads. A program that defines INTAGLIO_GGUF_ONLY has no readers of folders
+// and JSON; one that defines INTAGLIO_READERS_APART has them in another file (docs/embedding.md).
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Puts an opened model together from what the readers of each form find, and judges its list of tensors.
+// Builds an opened model from the parts that the readers of each form find, and checks its list of tensors.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace intaglio::io {
 
-/// Puts a checkpoint together and judges its tensor list; used by the readers of each form.
+/// Builds a checkpoint and checks its tensor list. The readers of each form use it.
 class checkpoint_builder {
  public:
   checkpoint_builder(std::string path, const checkpoint_options& options) {
@@ -30,23 +30,24 @@ class checkpoint_builder {
   std::string& stated_architecture() { return out_.stated_architecture_; }
   std::optional<io::vocabulary>& vocabulary() { return out_.vocabulary_; }
   std::optional<intaglio::pooling>& pooling() { return out_.pooling_; }
-  /// The files do not say max_position_embeddings: the config's is a guess, and an engraved model may have another.
+  /// Notes that the files do not state max_position_embeddings: the config's value is a guess, and an engraved model
+  /// may have another.
   void context_unstated() { out_.states_context_ = false; }
   void checksums(const mapped_file* file, const std::vector<zip_member>& members) {
     for (const zip_member& member : members) out_.checksums_.push_back({file, member});
   }
   /// Adds a warning about the model, with its file or folder in front.
   void warn(std::string_view line) { add_warning(in_file(out_.path_, line)); }
-  /// A line that names its file already.
+  /// Adds a warning that already names its file.
   void add_warning(std::string line) { out_.warnings_.push_back(std::move(line)); }
   void fault(std::string line) { faults_.push_back(std::move(line)); }
-  /// The config says that there are biases.
+  /// Notes that the config says that there are biases.
   void biases_stated() { biases_stated_ = true; }
 
   const mapped_file* adopt(mapped_file file) {
     return out_.files_.emplace_back(std::make_unique<mapped_file>(std::move(file))).get();
   }
-  /// A tensor of the file under its GGUF name.
+  /// Adds a tensor of the file under its GGUF name.
   void add(checkpoint_tensor tensor) {
     const std::string name = tensor.stored.name;
     if (const auto [at, added] = found_.try_emplace(name, std::move(tensor)); !added)
@@ -57,7 +58,7 @@ class checkpoint_builder {
     return at == found_.end() ? nullptr : &at->second;
   }
 
-  /// Compares the tensors with what the config asks for. @throws file_error with all differences at once
+  /// Compares the tensors with those that the config requires. @throws file_error with all differences at once
   checkpoint finish() && {
     check_config(out_.config_, out_.path_);
     const std::vector<tensor_rule> rules = tensor_rules(out_.config_);
@@ -89,7 +90,7 @@ class checkpoint_builder {
     return std::move(out_);
   }
 
-  /// A checkpoint whose weights need no tensors.
+  /// Finishes a checkpoint that has packed weights instead of tensors.
   checkpoint finish_packed(packed_image image) && {
     out_.packed_ = std::move(image);
     return std::move(out_);
@@ -123,7 +124,7 @@ class checkpoint_builder {
     return same && typed;
   }
 
-  /// blk.N.*.scale belongs to the blk.N.*.weight just before it.
+  /// Applies a factor: blk.N.*.scale belongs to the blk.N.*.weight just before it.
   void apply_factor(const checkpoint_tensor& tensor) {
     float factor = 0.f;
     tensor.stored.file->read(tensor.stored.offset, std::as_writable_bytes(std::span(&factor, 1)));
@@ -137,8 +138,8 @@ class checkpoint_builder {
     else fault("a factor without its matrix: " + printable(tensor.stored_name, 100));
   }
 
-  /// Biases that the family does not have; llama.cpp and transformers add those that a file has. Zeros change nothing
-  /// and are left out, with a warning; any other value is a difference.
+  /// Handles biases that the family does not have; llama.cpp and transformers add biases that a file has. Zeros change
+  /// nothing and are left out with a warning; any other value is a difference.
   void take_zero_biases(const std::vector<tensor_rule>& rules) {
     constexpr std::string_view ending = ".bias";
     std::map<std::string, const tensor_rule*, std::less<>> owners;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// An opened model, whatever form its files have: config, tensors under GGUF's names, vocabulary, and reading of values.
-// checkpoint.hpp opens both forms; checkpoint_gguf.hpp and checkpoint_hf.hpp one each (the former without JSON).
+// An opened model, whatever form its files have: config, tensors under GGUF's names, vocabulary, and functions that
+// read values. checkpoint.hpp opens all forms; checkpoint_gguf.hpp (without JSON) and checkpoint_hf.hpp open one form
+// each.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +29,7 @@
 
 namespace intaglio::io {
 
-/// Rows as blocks of GGUF: the scale, then byte j with weights j and j + 16.
+/// Reads rows as blocks of GGUF: the scale, then byte j with weights j and j + 16.
 [[gnu::cold]] inline void read_split(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
                                      std::span<std::byte> out) {
   const stored_tensor& stored = tensor.stored;
@@ -50,60 +51,61 @@ namespace intaglio::io {
   }
 }
 
-/// Movable. Reading may happen from several threads at once.
+/// An opened model. Movable. Several threads may read at once.
 class checkpoint {
  public:
-  /// A GGUF file, a folder of Hugging Face's, Meta's or Mistral's form, or a file of weights in one; include
+  /// Opens a GGUF file, a folder of Hugging Face's, Meta's or Mistral's form, or a file of weights in one; include
   /// intaglio/io/checkpoint.hpp. @throws file_error
   static checkpoint open(const std::filesystem::path& path, const checkpoint_options& options = {});
-  /// A GGUF file, or the first part of a split one; include intaglio/io/checkpoint_gguf.hpp. @throws file_error
+  /// Opens a GGUF file, or the first part of a split one; include intaglio/io/checkpoint_gguf.hpp. @throws file_error
   static checkpoint open_gguf(const std::filesystem::path& path, const checkpoint_options& options = {});
-  /// A GGUF file in memory, which must outlive the result; errors call it `name`.
+  /// Opens a GGUF file in memory, which must outlive the result; errors call it `name`.
   static checkpoint open_gguf(std::span<const std::byte> bytes, const std::string& name,
                               const checkpoint_options& options = {});
-  /// A GGUF file that is open, and may still arrive (file_arrival.hpp).
+  /// Opens a GGUF file from an open file, which may still be arriving (file_arrival.hpp).
   static checkpoint open_gguf(mapped_file file, const checkpoint_options& options = {});
-  /// A folder of any form, or a file of weights in one; include intaglio/io/checkpoint_folder.hpp. @throws file_error
+  /// Opens a folder of any form, or a file of weights in one; include intaglio/io/checkpoint_folder.hpp. @throws
+  /// file_error
   static checkpoint open_folder(const std::filesystem::path& path, const checkpoint_options& options = {});
-  /// A folder with config.json and its weights; include intaglio/io/checkpoint_hf.hpp. @throws file_error
+  /// Opens a folder with config.json and its weights; include intaglio/io/checkpoint_hf.hpp. @throws file_error
   static checkpoint open_hf(const std::filesystem::path& folder, const checkpoint_options& options = {});
-  /// A folder with params.json and consolidated.*.pth; include intaglio/io/checkpoint_original.hpp. @throws file_error
+  /// Opens a folder with params.json and consolidated.*.pth; include intaglio/io/checkpoint_original.hpp. @throws
+  /// file_error
   static checkpoint open_original(const std::filesystem::path& folder, const checkpoint_options& options = {});
-  /// A file that `intaglio pack` wrote; include intaglio/io/checkpoint_packed.hpp. @throws file_error
+  /// Opens a file that `intaglio pack` wrote; include intaglio/io/checkpoint_packed.hpp. @throws file_error
   static checkpoint open_packed(const std::filesystem::path& path);
-  /// A packed file in memory, which must outlive the result; errors call it `name`. @throws file_error
+  /// Opens a packed file in memory, which must outlive the result; errors call it `name`. @throws file_error
   static checkpoint open_packed(std::span<const std::byte> bytes, const std::string& name);
 
   /// The file or folder that was opened.
   const std::string& path() const { return path_; }
   const decoder_config& config() const { return config_; }
-  /// general.architecture of a GGUF, model_type of a config.json.
+  /// The architecture that the files state: general.architecture of a GGUF, or model_type of a config.json.
   const std::string& stated_architecture() const { return stated_architecture_; }
-  /// Tensors of the model in the order of tensor_rules: embedding, layers, final norm, head.
-  /// None in a packed file.
+  /// Tensors of the model in the order of tensor_rules: embedding, layers, final norm, head. A packed file has none.
   const std::vector<checkpoint_tensor>& tensors() const { return tensors_; }
-  /// The weights of a packed file, as the device wants them; nullptr for any other form.
+  /// The weights of a packed file in device layout; nullptr for any other form.
   const packed_image* packed() const { return packed_ ? &*packed_ : nullptr; }
   bool states_context() const { return states_context_; }
-  /// How the model's embeddings are pooled; absent where its files do not say.
+  /// The pooling of the model's embeddings; absent where its files do not state it.
   std::optional<intaglio::pooling> pooling() const { return pooling_; }
-  /// Absent where a folder has neither tokenizer.json nor tokenizer.model.
+  /// The vocabulary; absent where a folder has neither tokenizer.json nor tokenizer.model.
   const std::optional<io::vocabulary>& vocabulary() const { return vocabulary_; }
-  /// A line each, with the file that it is about in front.
+  /// The warnings, a line each, with the file in front.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
   const checkpoint_tensor* find(std::string_view name) const {
     const auto at = by_name_.find(name);
     return at == by_name_.end() ? nullptr : &tensors_[at->second];
   }
-  /// @throws argument_error where the model has no such tensor
+  /// The tensor with a name. @throws argument_error where the model has no such tensor
   const checkpoint_tensor& at(std::string_view name) const {
     const auto* found = find(name);
     if (found == nullptr) throw argument_error("tensor", "a tensor of " + path_, printable(name, 70));
     return *found;
   }
 
-  /// Values of rows [row0, row0 + count) as f32 [count, columns], heads in NeoX order; ternary matrices as scale *
+  /// Reads rows [row0, row0 + count) as f32 [count, columns], with heads in NeoX order; ternary matrices as scale *
   /// code.
   /// @throws file_error for a value that is NaN or infinite
   void read_f32(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count, std::span<float> out) const {
@@ -111,7 +113,7 @@ class checkpoint {
     expect_rows(stored, row0, count, out.size(), stored.columns);
     if (tensor.rows_in_pairs == 0) return read_stored(tensor, row0, count, out);
     if (tensor.dimensions == 1) return read_turned(tensor, out);
-    // A head at a time: its rows lie together whatever the codec.
+    // One head at a time: its rows are together whatever the codec.
     const std::uint64_t head = tensor.rows_in_pairs;
     const auto columns = static_cast<std::size_t>(stored.columns);
     std::vector<float> values(static_cast<std::size_t>(head) * columns);
@@ -125,8 +127,9 @@ class checkpoint {
     }
   }
 
-  /// The stored bytes of rows [row0, row0 + count), row_bytes(stored.type, columns) each, heads in NeoX order.
-  /// @throws argument_error for types whose rows are not one after the other (I2_S, BCML1, packed ternary)
+  /// Copies the stored bytes of rows [row0, row0 + count), row_bytes(stored.type, columns) each, with heads in NeoX
+  /// order.
+  /// @throws argument_error for types whose rows do not follow one another (I2_S, BCML1, packed ternary)
   void read_rows(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
                  std::span<std::byte> out) const {
     const stored_tensor& stored = tensor.stored;
@@ -141,7 +144,7 @@ class checkpoint {
                  out.subspan(static_cast<std::size_t>(i * row), static_cast<std::size_t>(row)));
   }
 
-  /// Rows [row0, row0 + count) of a BCML1 tensor as Q4_1 blocks of the same values, heads in NeoX order.
+  /// Reads rows [row0, row0 + count) of a BCML1 tensor as Q4_1 blocks with the same values, with heads in NeoX order.
   /// @throws argument_error: another type
   void read_bcml1_as_q4_1(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
                           std::span<std::byte> out) const {
@@ -151,7 +154,7 @@ class checkpoint {
     const std::uint64_t row_size = row_bytes(dtype::q4_1, stored.columns);
     expect_rows(stored, row0, count, out.size(), row_size);
     std::vector<std::byte> panel_bytes;
-    std::uint64_t read = stored.rows;  // first row of the panel that is there
+    std::uint64_t read = stored.rows;  // first row of the panel in the buffer
     for (std::uint64_t i = 0; i < count;) {
       const bool pairs = tensor.rows_in_pairs != 0;
       const std::uint64_t row = pairs ? tensor.file_row(row0 + i) : row0 + i,
@@ -169,7 +172,7 @@ class checkpoint {
     }
   }
 
-  /// Codes and scale of a matrix of a ternary model. @throws file_error where they cannot be had
+  /// Codes and scale of a matrix of a ternary model. @throws file_error where the matrix cannot be read so
   ternary_tensor ternary(const checkpoint_tensor& tensor) const {
     if (!tensor.added.empty())
       throw file_error(tensor.stored.file->path(), tensor.stored.offset,
@@ -179,11 +182,11 @@ class checkpoint {
                           {options_.layout, tensor.packed_scale.value_or(0.f), tensor.factor, tensor.rows_in_pairs});
   }
 
-  /// Reading adds a product to a matrix from now on. @throws argument_error where the model has no such tensor
+  /// Makes reads of a matrix add a product from now on. @throws argument_error where the model has no such tensor
   void add(std::string_view tensor, low_rank_addend product) {
     tensors_[static_cast<std::size_t>(&at(tensor) - tensors_.data())].added.push_back(std::move(product));
   }
-  /// The model has a tensor more, whose bytes are these.
+  /// Adds a tensor to the model that has these bytes.
   void hold(checkpoint_tensor tensor, std::vector<std::byte> bytes) {
     const std::string& own = tensor.stored.name;
     held_.push_back(std::move(bytes));
@@ -193,24 +196,24 @@ class checkpoint {
     by_name_.insert_or_assign(own, tensors_.size());
     tensors_.push_back(std::move(tensor));
   }
-  /// A line more of what is odd about the files.
+  /// Adds a warning.
   void note(std::string line) { warnings_.push_back(std::move(line)); }
 
-  /// How the file's config differs from an engraved one; empty where they agree.
+  /// The differences between the file's config and an engraved one; empty where they agree.
   std::vector<std::string> differences(const decoder_config& engraved) const {
     decoder_config stated = config_;
     if (!states_context_) stated.max_position_embeddings = engraved.max_position_embeddings;
     return config_differences(engraved, stated);
   }
 
-  /// Checksums that the files keep of their bytes, each with a range to be read: none but in PyTorch's files.
+  /// A checksum in the files and the range of bytes that it covers. Only PyTorch's files have them.
   struct checksum {
     const mapped_file* file;
     zip_member member;
   };
   const std::vector<checksum>& checksums() const { return checksums_; }
 
-  /// @throws file_error where one of the files changed since it was opened
+  /// @throws file_error where one of the files changed after it was opened
   void expect_unchanged() const {
     for (const auto& file : files_) file->expect_unchanged();
   }
@@ -232,7 +235,7 @@ class checkpoint {
                            std::to_string(row0) + " + " + std::to_string(count) + ", room for " + std::to_string(room));
   }
 
-  /// Stored rows in the order of the file.
+  /// Copies stored rows in the order of the file.
   static void read_bytes(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
                          std::span<std::byte> out) {
     const stored_tensor& stored = tensor.stored;
@@ -244,14 +247,14 @@ class checkpoint {
                   count, out);
   }
 
-  /// A vector with a value a channel of a head.
+  /// Reads a vector that has a value for each channel of a head.
   void read_turned(const checkpoint_tensor& tensor, std::span<float> out) const {
     std::vector<float> values(out.size());
     read_stored(tensor, 0, 1, values);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = values[static_cast<std::size_t>(tensor.file_row(i))];
   }
 
-  /// Values in the order of the file.
+  /// Reads values in the order of the file.
   void read_stored(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
                    std::span<float> out) const {
     const stored_tensor& stored = tensor.stored;
@@ -291,7 +294,7 @@ class checkpoint {
     }
   }
 
-  /// A panel at a time.
+  /// Reads one panel at a time.
   void read_panels(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
                    std::span<float> out) const {
     const stored_tensor& stored = tensor.stored;
@@ -341,7 +344,7 @@ class checkpoint {
   std::optional<intaglio::pooling> pooling_;
   std::vector<checksum> checksums_;
   checkpoint_options options_;
-  std::vector<std::vector<std::byte>> held_;  ///< bytes that are in no file
+  std::vector<std::vector<std::byte>> held_;  ///< bytes of tensors that are in no file
   std::vector<std::unique_ptr<mapped_file>> files_;
   std::vector<checkpoint_tensor> tensors_;
   std::map<std::string, std::size_t, std::less<>> by_name_;

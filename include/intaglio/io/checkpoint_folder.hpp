@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opens folders of every form, and files of weights that stand for their folder. It includes all their readers and
+// Opens folders of every form, and files of weights that represent their folder. It includes all readers of folders and
 // JSON.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace intaglio::io {
 
-/// True where a folder's weights are of the form that this file of it has: safetensors come before PyTorch's.
+/// Whether a folder's weights have the form of this file in it: safetensors are preferred to PyTorch's files.
 inline bool opens(const std::filesystem::path& folder, const std::filesystem::path& file) {
   return !is_torch_file(file) || !safetensors_model::are_in(folder);
 }
@@ -34,7 +34,7 @@ INTAGLIO_DEFINITION checkpoint checkpoint::open_folder(const std::filesystem::pa
   if (!has_model_config(folder))
     throw file_error(path.string(), std::nullopt, "weights without a config",
                      "config.json or params.json beside the file, or a folder that has both", "neither");
-  // A shard, or the one file that the folder's names say, stands for the folder; any other is the model's weights.
+  // A shard, or the file that has the usual name, represents the folder; any other file has the weights itself.
   const bool original = !std::filesystem::exists(folder / "config.json", ignored);
   const bool belongs = is_torch_file(path) ? torch_model::belongs(path) : safetensors_model::belongs(path);
   if (!original && !(belongs && opens(folder, path))) {

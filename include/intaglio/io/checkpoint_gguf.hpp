@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opens a GGUF model as a checkpoint: config and vocabulary from its keys. Key names: llama.cpp's llama-arch.cpp.
+// Opens a GGUF model as a checkpoint, with config and vocabulary from its keys. Key names: llama.cpp's llama-arch.cpp.
 #pragma once
 
 #include <cstddef>

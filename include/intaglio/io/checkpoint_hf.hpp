@@ -23,14 +23,14 @@
 
 namespace intaglio::io {
 
-/// "[4096, 14336]".
+/// A shape as text: "[4096, 14336]".
 inline std::string shape_text(std::span<const std::uint64_t> shape) {
   std::string out = "[";
   for (std::size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + std::to_string(shape[i]);
   return out + "]";
 }
 
-/// The view of a tensor of at most 2 dimensions as a matrix; none where its elements follow one another.
+/// The strides of a tensor of at most 2 dimensions as pieces of a matrix; empty where its elements follow one another.
 inline std::vector<tensor_piece> pieces_of(const torch_tensor& tensor, const mapped_file* file) {
   if (tensor.contiguous() || tensor.shape.empty() || tensor.shape.size() > 2) return {};
   const bool matrix = tensor.shape.size() == 2;
@@ -48,7 +48,7 @@ class hf_tensor_collector {
  public:
   hf_tensor_collector(checkpoint_builder& builder, const hf_config& config) : builder_(builder), config_(config) {}
 
-  /// An encoder's head that gives one number is read, others are not.
+  /// Notes the head of an encoder that gives one number. It is read; other heads are not.
   void has_score(score_layers head) { score_ = head; }
 
   /// @param tensor of a safetensors_file or a torch_file
@@ -88,10 +88,10 @@ class hf_tensor_collector {
     checkpoint_tensor out;
     out.stored_name = tensor.name;
     out.dimensions = static_cast<std::uint32_t>(tensor.shape.size());
-    // A row of its own in ERNIE 4.5's files.
+    // ERNIE 4.5's files hold this vector as a matrix of one row.
     if (name->ends_with(".exp_probs_b.bias") && tensor.shape.front() == 1) out.dimensions = 1;
     const bool packed = *tensor.type == dtype::u8 && is_ternary(config_.config) && out.dimensions == 2;
-    // Four rows share a row of bytes.
+    // A row of bytes holds four rows of codes.
     out.stored = {*name,
                   *tensor.type,
                   out.dimensions == 3   ? tensor.shape[0] * tensor.shape[1]
@@ -143,7 +143,7 @@ class hf_tensor_collector {
   }
 
  private:
-  /// Counts tensors that are named and not read.
+  /// Counts tensors that are named in warnings and not read.
   bool is_unread(std::string_view name) {
     const bool vision = is_vision_name(name),
                draft = is_draft_name(name, "model.layers.", config_.config.num_hidden_layers, config_.draft_layers) ||
@@ -152,7 +152,7 @@ class hf_tensor_collector {
     drafts_ += draft;
     return vision || draft;
   }
-  /// Leaves out the rows of positions that no token has. @return false where there are no more, which is a fault
+  /// Leaves out the rows of positions that no token has. @return false where there are no other rows, which is a fault
   bool skip_positions(checkpoint_tensor& table) {
     const std::uint64_t skipped = config_.position_offset;
     if (skipped == 0) return true;
@@ -176,7 +176,7 @@ class hf_tensor_collector {
   static bool is_taps(std::string_view name) {
     return name.ends_with(".shortconv.conv.weight") || name.ends_with(".ssm_conv1d.weight");
   }
-  /// A convolution of channels for themselves, [channels, 1, taps].
+  /// Adds a convolution of each channel separately, [channels, 1, taps].
   template <class Tensor>
   void add_taps(const Tensor& tensor, const mapped_file* file, const std::string& name) {
     if constexpr (requires { tensor.contiguous(); })
@@ -188,7 +188,7 @@ class hf_tensor_collector {
     builder_.add(std::move(out));
   }
 
-  /// One expert's matrix, [rows, columns], into the tensor that has all of them.
+  /// Adds one expert's matrix, [rows, columns], to the tensor that holds all of them.
   template <class Tensor>
   [[gnu::cold]] void add_expert(const Tensor& tensor, const mapped_file* file, const expert_name& name) {
     const std::string shown = printable(tensor.name, 100);
@@ -226,8 +226,8 @@ class hf_tensor_collector {
     all.pieces.push_back(piece);
   }
 
-  /// A tensor that has something of all experts of a layer: their biases, or their matrices, transposed or as MXFP4.
-  /// Rows of gate and up take turns.
+  /// Adds a tensor that holds something of all experts of a layer: their biases, or their matrices, transposed or as
+  /// MXFP4. The rows of gate and up alternate.
   /// @param layer "model.layers.3"  @param what "gate_up_proj_blocks"
   template <class Tensor>
   [[gnu::cold]] void add_all_experts(const Tensor& tensor, const mapped_file* file, const std::string& layer,
@@ -323,14 +323,14 @@ class hf_tensor_collector {
 
   checkpoint_builder& builder_;
   const hf_config& config_;
-  std::map<std::string, checkpoint_tensor> split_experts_;  ///< as experts_, of MXFP4
-  std::map<std::string, checkpoint_tensor> experts_;        ///< by GGUF's name, as far as their parts have come
+  std::map<std::string, checkpoint_tensor> split_experts_;  ///< as experts_, for MXFP4
+  std::map<std::string, checkpoint_tensor> experts_;        ///< by GGUF's name, as far as their parts were read
   std::vector<std::pair<std::string, scale>> scales_;
   std::size_t vision_ = 0, heads_ = 0, drafts_ = 0;
   score_layers score_ = score_layers::none;
 };
 
-/// Gives the files of weights to the builder, which keeps them.
+/// Gives the files of weights to the builder, which keeps them open.
 template <class File>
 [[gnu::cold]] std::vector<const mapped_file*> adopt_files(weight_files<File> model, checkpoint_builder& builder) {
   std::vector<const mapped_file*> files;
@@ -346,7 +346,7 @@ template <class File>
   return files;
 }
 
-/// The matrix of a product behind the last norm. @param number 2 for the first one
+/// Adds the matrix of a product behind the last norm. @param number 2 for the first one
 template <class File>
 [[gnu::cold]] void collect_dense_module(weight_files<File> model, std::size_t number, checkpoint_builder& builder,
                                         const hf_config& config) {
@@ -359,13 +359,13 @@ template <class File>
   }
 }
 
-/// Weights of one form into the builder, and what they say of the head.
+/// Adds the weights of one form to the builder, and what they say about the head.
 template <class File>
 [[gnu::cold]] void collect_hf_weights(weight_files<File> model, checkpoint_builder& builder, hf_config& config) {
   const std::vector<typename File::tensor> tensors = model.tensors();
   const bool has_head =
       std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.name == "lm_head.weight"; });
-  const bool encodes = family_of(config.config.model_type).encoder;  // which has no head, whatever its config says
+  const bool encodes = family_of(config.config.model_type).encoder;  // encoders have no head, whatever the config says
   config.config.tie_word_embeddings = encodes || config.tie_word_embeddings.value_or(!has_head);
   // An embedding model is stored without a head, whatever its config says (Qwen3-Embedding-8B).
   const bool headless = !has_head && !encodes && std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
@@ -388,7 +388,7 @@ template <class File>
   collector.finish();
 }
 
-/// The tokenizer of a folder, where it has one; vocab_size must be known. @throws file_error
+/// Reads the tokenizer of a folder, where it has one; vocab_size must be known. @throws file_error
 [[gnu::cold]] inline void read_folder_vocabulary(const std::filesystem::path& folder, checkpoint_builder& builder) {
   std::error_code ignored;
   if (std::filesystem::exists(folder / "tokenizer.json", ignored)) {
@@ -412,8 +412,8 @@ template <class File>
                      std::to_string(vocabulary->tokens.size()));
 }
 
-/// How sentence-transformers pools a model's states, 1_Pooling/config.json; where it does so in another way than this
-/// library, `builder` is warned. @throws file_error: malformed
+/// The pooling of sentence-transformers, 1_Pooling/config.json. Where it differs from what this library can do,
+/// `builder` gets a warning. @throws file_error: malformed
 [[gnu::cold]] inline std::optional<pooling> folder_pooling(const std::filesystem::path& folder,
                                                            checkpoint_builder& builder) {
   const auto path = folder / "1_Pooling" / "config.json";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a caller says about a model file that the file does not say.
+// Facts about a model file that the file does not state and a caller may give.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -11,7 +11,7 @@
 
 namespace intaglio::io {
 
-/// Order of the codes in an I2_S tensor. The file does not say; all published files are block128.
+/// Order of the codes in an I2_S tensor. Files do not state it; all published files are block128.
 enum class i2s_layout : std::uint8_t { block128, block64, rows4 };
 
 constexpr std::string_view name(i2s_layout layout) {
@@ -19,8 +19,8 @@ constexpr std::string_view name(i2s_layout layout) {
 }
 
 struct checkpoint_options {
-  i2s_layout layout = i2s_layout::block128;  ///< how the I2_S tensors of a GGUF are laid out; no file says it
-  /// One file of a Hugging Face folder that has all weights, instead of those that the folder's names say.
+  i2s_layout layout = i2s_layout::block128;  ///< layout of the I2_S tensors of a GGUF; no file states it
+  /// A file of a Hugging Face folder that has all weights, to be read instead of those with the usual names.
   std::filesystem::path weights = {};
   bool weights_are_torch = false;  ///< that file is one of torch.save, not of safetensors
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opens a folder of Meta's or Mistral's own form as a checkpoint: params.json, consolidated.NN.pth, tokenizer.model.
+// Opens a folder in Meta's or Mistral's own form as a checkpoint: params.json, consolidated.NN.pth, tokenizer.model.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,14 @@
 
 namespace intaglio::io {
 
-/// Joins the tensors of consolidated.*.pth, which were cut for tensor parallelism: matrices by rows or by columns,
-/// whichever gives the shape that the config asks for; vectors are in every shard alike.
+/// Joins the tensors of consolidated.*.pth, which were split for tensor parallelism. Matrices are split by rows or by
+/// columns, whichever gives the shape that the config requires; every shard has all vectors.
 class original_tensor_collector {
  public:
   original_tensor_collector(checkpoint_builder& builder, const decoder_config& config)
       : builder_(builder), config_(config) {}
 
-  /// Shards in their order.
+  /// Adds shards, in their order.
   void add(const torch_file& shard, const mapped_file* file) {
     for (const torch_tensor& tensor : shard.tensors()) {
       if (is_rotary_table(tensor.name)) continue;
@@ -59,7 +59,7 @@ class original_tensor_collector {
     const mapped_file* file;
   };
 
-  /// The matrices of a layer's experts as one, each by itself joined first.
+  /// Joins each expert's matrix of a layer, then all of them into one tensor.
   [[gnu::cold]] void add_experts(const std::string& name, const std::map<std::uint32_t, std::vector<part>>& matrices) {
     if (matrices.size() != config_.num_local_experts)
       return builder_.fault("experts of " + printable(name, 100) + ": expected " +
@@ -100,7 +100,7 @@ class original_tensor_collector {
     builder_.add(std::move(*all));
   }
 
-  /// @param wanted_rows, wanted_columns of the whole, which say how it was cut; 0: not known
+  /// @param wanted_rows, wanted_columns of the whole matrix, which say how it was split; 0: not known
   [[gnu::cold]] std::optional<checkpoint_tensor> join(const std::string& name, const std::vector<part>& parts,
                                                       std::uint64_t wanted_rows, std::uint64_t wanted_columns) {
     const auto fault = [&](const std::string& what) -> std::optional<checkpoint_tensor> {
@@ -168,7 +168,7 @@ class original_tensor_collector {
   std::size_t shards_ = 0;
 };
 
-/// consolidated.00.pth, consolidated.01.pth, ... of a folder. @throws file_error: none, or one is missing
+/// The files consolidated.00.pth, consolidated.01.pth, ... of a folder. @throws file_error: none, or one is missing
 [[gnu::cold]] inline std::vector<std::filesystem::path> consolidated_files(const std::filesystem::path& folder) {
   constexpr std::size_t most = 64;
   const auto numbered = [&](std::size_t i) {
@@ -195,7 +195,7 @@ class original_tensor_collector {
   return out;
 }
 
-/// Rows of the embedding in all shards: of a file that leaves vocab_size to the tokenizer.
+/// Rows of the embedding in all shards, for a file that leaves vocab_size to the tokenizer.
 inline std::uint64_t embedding_rows(const std::vector<torch_file>& shards, std::uint32_t hidden_size) {
   for (const torch_tensor& tensor : shards.front().tensors())
     if (tensor.name == "tok_embeddings.weight" && tensor.shape.size() == 2)
@@ -230,7 +230,7 @@ inline std::uint64_t embedding_rows(const std::vector<torch_file>& shards, std::
   original_tensor_collector collector(builder, config);
   std::vector<const mapped_file*> files;
   for (torch_file& shard : shards) {
-    files.push_back(builder.adopt(std::move(shard).release_file()));  // its lists stay
+    files.push_back(builder.adopt(std::move(shard).release_file()));  // its lists stay valid
     builder.checksums(files.back(), shard.members());
   }
   for (std::size_t i = 0; i < shards.size(); ++i) collector.add(shards[i], files[i]);

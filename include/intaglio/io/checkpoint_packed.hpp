@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Opens a packed file (docs/packed.md) as a checkpoint without tensors: config, vocabulary and the weights as the
-// device wants them. Header and index are held against their checksums first, so what is refused behind that was
-// written wrong.
+// Opens a packed file (docs/packed.md) as a checkpoint without tensors: config, vocabulary and the weights in device
+// layout. Header and index are first compared with their checksums, so a later fault means that they were written
+// wrong.
 #pragma once
 
 #include <array>
@@ -42,8 +42,9 @@ class packed_reader {
   const packed_header& header() const { return header_; }
 
  private:
-  static constexpr std::size_t most_weights = 4096;                    // a plan has a dozen
-  static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 50;  // of one weight: sums of several cannot overflow
+  static constexpr std::size_t most_weights = 4096;                    // a plan has about a dozen
+  static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 50;  // bytes of one weight: sums of several cannot
+                                                                       // overflow
 
   [[noreturn]] void refuse(std::uint64_t offset, std::string what, std::string expected, std::string found) const {
     throw file_error(file_.path(), offset, std::move(what), std::move(expected), std::move(found));
@@ -96,7 +97,7 @@ class packed_reader {
              std::to_string(index_.vocabulary->tokens.size()));
   }
 
-  /// Weights are one behind the other, so that none can overlap another.
+  /// Checks that weights follow one another, so that none can overlap another.
   void place_weights() {
     if (index_.weights.size() > most_weights)
       refuse(header_.index_offset, "weights", "at most " + std::to_string(most_weights),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A tensor of an opened model: where its bytes are, and what reading has to do to them.
+// A tensor of an opened model: where its bytes are, and how reading transforms them.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@
 
 namespace intaglio::io {
 
-/// MXFP4 whose scales are apart from the codes, as transformers writes it: byte j of a block has weights 2j and 2j + 1.
+/// MXFP4 with its scales apart from the codes, as transformers writes it: byte j of a block has weights 2j and 2j + 1.
 struct split_mxfp4 {
   const mapped_file* scales = nullptr;
-  std::uint64_t scales_offset = 0;       ///< a byte for each block
-  std::uint64_t row0 = 0, row_step = 1;  ///< the file's row of the tensor's first, and of neighbours' distance
+  std::uint64_t scales_offset = 0;       ///< offset of the scales, one byte for each block
+  std::uint64_t row0 = 0, row_step = 1;  ///< the file's row of the tensor's first row, and the distance between rows
 };
 
 /// A product of two narrow matrices that reading adds to a matrix: factor * b a.
@@ -28,7 +28,7 @@ struct low_rank_addend {
   std::shared_ptr<const std::vector<float>> a, b;  ///< [rank, columns], [rows, rank]
   std::uint64_t rank = 0;
   float factor = 1;
-  /// @param row in the order of the file  @param values [columns]
+  /// Adds one row of the product. @param row in the order of the file  @param values [columns]
   void add_row(std::uint64_t row, std::span<float> values) const {
     for (std::uint64_t r = 0; r < rank; ++r) {
       const float weight = factor * (*b)[static_cast<std::size_t>(row * rank + r)];
@@ -38,34 +38,35 @@ struct low_rank_addend {
   }
 };
 
-/// A tensor of the model. `stored.name` is GGUF's name, `stored_name` the file's; stored.type is u8 for Hugging Face's
+/// A tensor of the model. `stored.name` is GGUF's name, `stored_name` the file's. stored.type is u8 for Hugging Face's
 /// packed matrices.
 struct checkpoint_tensor {
   stored_tensor stored;
   std::string stored_name;
   std::uint32_t dimensions = 2;  ///< 1 for a vector
   tensor_role role = tensor_role::matrix;
-  std::optional<float> packed_scale;  ///< multiplier of a packed matrix
-  float factor = 1.f;                 ///< further multiplier of a ternary matrix
+  std::optional<float> packed_scale;  ///< scale of a packed matrix
+  float factor = 1.f;                 ///< further factor of a ternary matrix
   float addend = 0.f;         ///< added to every value on reading (Gemma's norms in Hugging Face form hold w for 1 + w)
   bool negative_exp = false;  ///< every value x is read as -exp(x) (A_log of delta rules in Hugging Face form)
-  std::uint32_t rows_in_pairs = 0;   ///< head_dim where rows 2i and 2i + 1 of a head turn together (RoPE of Meta's
-                                     ///< files, GGUF llama); reading undoes it
-  std::uint32_t rotary_dim = 0;      ///< with rows_in_pairs: how many rows of a head turn, the first, i with i +
-                                     ///< rotary_dim / 2; reading puts each pair's rows head_dim / 2 apart
-  bool neighbours = false;           ///< with rotary_dim: of the rows that turn 2i turns with 2i + 1
-  std::vector<tensor_piece> pieces;  ///< where the rows do not simply follow one another from stored.offset: floats
-                                     ///< with strides, or in several files
+  std::uint32_t rows_in_pairs = 0;   ///< head_dim where rows 2i and 2i + 1 of a head are rotated together (RoPE of
+                                     ///< Meta's files, GGUF llama); reading reorders them
+  std::uint32_t rotary_dim = 0;      ///< with rows_in_pairs: number of rows of a head that are rotated, the first ones,
+                                     ///< i with i + rotary_dim / 2; reading puts the rows of a pair head_dim / 2 apart
+  bool neighbours = false;           ///< with rotary_dim: row 2i is rotated with row 2i + 1
+  std::vector<tensor_piece> pieces;  ///< the parts of a tensor whose rows do not simply follow one another from
+                                     ///< stored.offset: floats with strides, or in several files
 
-  std::optional<split_mxfp4> split;  ///< stored.type is mxfp4, stored.offset that of the codes
+  std::optional<split_mxfp4> split;  ///< where stored.type is mxfp4: the scales; stored.offset is that of the codes
 
-  std::vector<low_rank_addend> added;  ///< to the values, in the order of the file (lora_adapter.hpp)
+  std::vector<low_rank_addend> added;  ///< products that are added to the values, in the order of the file
+                                       ///< (lora_adapter.hpp)
 
-  /// True where the values are those that are stored.
+  /// Whether the values are the stored ones.
   bool is_as_stored() const { return addend == 0.f && added.empty(); }
-  /// True where the rows are from stored.offset on in the order in which they are read.
+  /// Whether the rows are at stored.offset in the order in which they are read.
   bool in_place() const { return pieces.empty() && rows_in_pairs == 0 && !split; }
-  /// The row of the file that is a row in NeoX order; of a vector, its value. rows_in_pairs is not 0.
+  /// The file's row for a row in NeoX order (for a vector, the value). rows_in_pairs is not 0.
   std::uint64_t file_row(std::uint64_t row) const { return row_in_pairs(rows_in_pairs, row, rotary_dim, neighbours); }
 };
 

@@ -19,13 +19,13 @@
 
 namespace intaglio::io {
 
-/// True where decode_row reads the type.
+/// Whether decode_row reads the type.
 constexpr bool is_decodable(dtype type) {
   return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16 || type == dtype::tq1_0 ||
          type == dtype::tq2_0 || codecs::is_listed(type);
 }
 
-/// Bytes of a row of `columns` elements, which are whole blocks.
+/// Bytes of a row of `columns` elements, which must be whole blocks.
 constexpr std::uint64_t row_bytes(dtype type, std::uint64_t columns) {
   return columns / info(type).block_elements * info(type).block_bytes;
 }
@@ -42,7 +42,7 @@ constexpr std::array<std::uint8_t, 5> tq1_0_digits(std::uint8_t byte) {
 }
 
 namespace codec_lanes {
-// Eight bytes at a time in a 64-bit word: compilers do not vectorise the plain loops at -O2.
+// Eight bytes at a time in a 64-bit word, because compilers do not vectorise the plain loops at -O2.
 inline constexpr std::uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
 
 inline std::uint64_t load(const std::uint8_t* from) {
@@ -50,18 +50,19 @@ inline std::uint64_t load(const std::uint8_t* from) {
   std::memcpy(&out, from, 8);
   return out;
 }
-/// Digits 0..3 in each byte stored as -1..2.
+/// Stores the digits 0..3 of each byte as -1..2.
 inline void store_codes(std::int8_t* to, std::uint64_t digits) {
-  const std::uint64_t codes = ((digits | highs) - ones) ^ highs;  // no byte borrows from its neighbour
+  const std::uint64_t codes = ((digits | highs) - ones) ^ highs;  // bytes do not borrow from their neighbours
   std::memcpy(to, &codes, 8);
 }
 /// The 2-bit field at `shift` of each byte as a digit.
 inline std::uint64_t field(std::uint64_t word, unsigned shift) { return (word >> shift) & (3 * ones); }
 }  // namespace codec_lanes
 
-/// Codes -1, 0, +1 of one TQ1_0 block (54 bytes, 256 elements); the scale is the f16 at its end.
+/// Codes -1, 0, +1 of one TQ1_0 block (54 bytes, 256 elements); its last two bytes are the f16 scale.
 inline void tq1_0_codes(const std::uint8_t* block, std::int8_t* out) {
-  // `digits` trits of 8 bytes; trit n goes to out + n * stride. Times 3, the digit is what leaves the byte at its top.
+  // Writes `digits` trits of 8 bytes; trit n goes to out + n * stride. After multiplication by 3 the digit is the
+  // overflow of the byte.
   const auto eight = [](const std::uint8_t* from, std::int8_t* to, std::size_t stride, std::size_t digits) {
     constexpr std::uint64_t low = 0x00FF00FF00FF00FFu;
     const std::uint64_t word = codec_lanes::load(from);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// BCML1, the codec of Const-me/Cgml (CGML/Cgml/Utils/Compression/bcml1.cpp): where its words are, and decoding.
-// Encoding: bcml1_encode.hpp. 32 neighbours of a row are five words: f16 multiplier (low half) and f16 offset, then
-// eight 4-bit codes a word, the first lowest. Rows come in panels of 64, whose words are column-major: word c of a row
-// is 64 words away from word c + 1.
+// BCML1, the codec of Const-me/Cgml (CGML/Cgml/Utils/Compression/bcml1.cpp): its layout, and decoding. Encoding:
+// bcml1_encode.hpp. 32 neighbours of a row are five words: f16 multiplier (low half) and f16 offset, then words of
+// eight 4-bit codes, the first lowest. Rows come in panels of 64, whose words are column-major: word c of a row is 64
+// words away from word c + 1.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@
 
 namespace intaglio::io {
 
-/// Sizes and places. The last block of a row may be partial (filled with the row's last value), and so may the last
-/// panel (zero words).
+/// Sizes and offsets. The last block of a row may be partial (filled with the row's last value), and so may the last
+/// panel (filled with zero words).
 struct bcml1_layout {
   static constexpr std::uint64_t block_columns = 32, block_words = 5, panel_rows = 64;
 
@@ -50,7 +50,7 @@ inline void decode_bcml1(std::span<const std::byte> tensor, const bcml1_layout& 
                          std::to_string(tensor.size()) + " bytes, rows " + std::to_string(row0) + " + " +
                              std::to_string(count) + ", room for " + std::to_string(out.size()));
   const std::uint64_t blocks = layout.row_words() / bcml1_layout::block_words;
-  // A block of all rows of a panel is together: the rows are the inner loop.
+  // A panel stores each block of all its rows together, so the rows are the inner loop.
   for (std::uint64_t first = 0; first < count;) {
     const std::uint64_t some =
         (std::min)(count - first, bcml1_layout::panel_rows - (row0 + first) % bcml1_layout::panel_rows);
@@ -66,7 +66,7 @@ inline void decode_bcml1(std::span<const std::byte> tensor, const bcml1_layout& 
         const float multiplier = codec_blocks::f16_at(head.data()), offset = codec_blocks::f16_at(head.data() + 2);
         float* to = out.data() + row * layout.columns + column;
         if (length == 32) {
-          std::array<std::uint8_t, 16> pairs;  // of codes, the first in the low half
+          std::array<std::uint8_t, 16> pairs;  // pairs of codes, the first in the low half
           for (std::size_t k = 0; k < 16; ++k) pairs[k] = static_cast<std::uint8_t>(words[1 + k / 4] >> (8 * (k % 4)));
           for (std::size_t k = 0; k < 16; ++k) {
             to[2 * k] = static_cast<float>(pairs[k] & 15) * multiplier + offset;
@@ -82,8 +82,8 @@ inline void decode_bcml1(std::span<const std::byte> tensor, const bcml1_layout& 
   }
 }
 
-/// Writes rows of BCML1 as Q4_1 blocks with equal values, which kernels read: multiplier and offset are its d and m,
-/// codes go to their places.
+/// Writes rows of BCML1 as Q4_1 blocks with equal values, which kernels read: multiplier and offset become d and m,
+/// codes keep their order.
 /// @shape  out: [count, columns / 32] blocks of 20 bytes   @throws argument_error for sizes that do not fit together,
 /// and partial blocks
 inline void bcml1_as_q4_1(std::span<const std::byte> tensor, const bcml1_layout& layout, std::uint64_t row0,

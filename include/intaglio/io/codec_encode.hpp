@@ -22,7 +22,7 @@
 
 namespace intaglio::io {
 
-/// True where encode_row writes the type.
+/// Whether encode_row writes the type.
 constexpr bool is_encodable(dtype type) {
   return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16 || type == dtype::q8_0 ||
          type == dtype::q4_0 || type == dtype::q4_1 || type == dtype::q4_k || type == dtype::q6_k ||
@@ -33,23 +33,23 @@ namespace codec_blocks {
 
 inline void put_u16(std::uint8_t* to, std::uint16_t value) { std::memcpy(to, &value, 2); }
 inline void put_f16(std::uint8_t* to, float value) { put_u16(to, f16_from_f32(value)); }
-/// 1 / d, or 0 where that is not finite: a block of values that small is a block of zeros.
+/// 1 / d, or 0 where that is not finite. A block of such small values becomes a block of zeros.
 inline float inverse(float d) { return std::isfinite(1.f / d) ? 1.f / d : 0.f; }
 /// Truncates towards zero after an offset was added, as the reference's cast does, to 0..15. Values beyond f32's range
-/// may make a NaN of it: 0.
+/// may become NaN, which gives 0.
 inline std::uint8_t nibble(float value) {
   return value > 0.f ? static_cast<std::uint8_t>(value < 15.f ? static_cast<int>(value) : 15) : std::uint8_t{0};
 }
 
-/// To the nearest integer, halves away from zero, as std::round but without a call: the largest number below 0.5 leaves
-/// no half out, and what it takes beyond one rounds to it.
+/// Rounds to the nearest integer, ties away from zero, as std::round does, but without a call. Adding the largest
+/// number below 0.5 and truncating gives this result for all halves.
 INTAGLIO_UNFUSED inline int round_away(float value) {
   return static_cast<int>(value + (value < 0.f ? -0x1.fffffep-2f : 0x1.fffffep-2f));
 }
 
 INTAGLIO_UNFUSED inline void encode_q8_0(const float* x, std::uint8_t* block) {
   INTAGLIO_UNFUSED_BODY
-  std::uint32_t most = 0;  // magnitudes are in the order of their bits, whose largest takes no care of NaN
+  std::uint32_t most = 0;  // magnitudes are in the order of their bits; NaN gets no special treatment
   for (std::size_t j = 0; j < 32; ++j) most = (std::max)(most, std::bit_cast<std::uint32_t>(x[j]) & 0x7FFFFFFFu);
   const float d = std::bit_cast<float>(most) / 127.f, id = inverse(d);
   put_f16(block, d);
@@ -58,7 +58,7 @@ INTAGLIO_UNFUSED inline void encode_q8_0(const float* x, std::uint8_t* block) {
 }
 INTAGLIO_UNFUSED inline void encode_q4_0(const float* x, std::uint8_t* block) {
   INTAGLIO_UNFUSED_BODY
-  float largest = 0.f, signed_largest = 0.f;  // of equal magnitudes the first one decides the sign
+  float largest = 0.f, signed_largest = 0.f;  // the first of equal magnitudes decides the sign
   for (std::size_t j = 0; j < 32; ++j)
     if (std::fabs(x[j]) > largest) {
       largest = std::fabs(x[j]);
@@ -80,7 +80,7 @@ INTAGLIO_UNFUSED inline void encode_q4_1(const float* x, std::uint8_t* block) {
                                              (nibble((x[j + 16] - *least) * id + 0.5f) << 4));
 }
 
-/// Digits 0, 1, 2 of a block by its largest magnitude, which is returned.
+/// The digits 0, 1, 2 of a block by its largest magnitude, which is returned.
 inline float ternary_digits(const float* x, std::uint8_t* digits) {
   float largest = 0.f;
   for (std::size_t j = 0; j < 256; ++j) largest = (std::max)(largest, std::fabs(x[j]));
@@ -89,7 +89,7 @@ inline float ternary_digits(const float* x, std::uint8_t* digits) {
     digits[j] = static_cast<std::uint8_t>(static_cast<int>(std::lround(x[j] * id)) + 1);
   return largest;
 }
-/// Five digits, the first the most significant, as the upper byte of a fraction of 3^5.
+/// Packs five digits, the first the most significant, into the upper byte of a fraction of 3^5.
 inline std::uint8_t pack_243(unsigned q) { return static_cast<std::uint8_t>((q * 256u + 242u) / 243u); }
 
 inline void pack_tq1_0(const std::uint8_t* digits, float d, std::uint8_t* block) {
@@ -220,7 +220,7 @@ inline void encode_ternary_rows(dtype type, std::span<const std::int8_t> codes, 
     std::array<std::uint8_t, 256> digits;
     for (std::size_t b = 0; b < codes.size() / 256; ++b) {
       for (std::size_t j = 0; j < 256; ++j) digits[j] = static_cast<std::uint8_t>(codes[256 * b + j] + 1);
-      // Blocks of zeros get the tensor's scale too, so that readers that want all scales alike find them so.
+      // Blocks of zeros get the tensor's scale too, because some readers require that all scales are equal.
       (type == dtype::tq1_0 ? codec_blocks::pack_tq1_0 : codec_blocks::pack_tq2_0)(digits.data(), scale,
                                                                                    to + b * layout.block_bytes);
     }

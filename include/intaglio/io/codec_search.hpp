@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Encoding blocks of Q4_K and Q6_K: the scales are searched for that lose the least, by the steps of ggml's
-// quantize_row_q4_K_ref and quantize_row_q6_K_ref (ggml-quants.c), so that the bytes are those that llama-quantize
-// writes without an importance matrix.
+// Encoding blocks of Q4_K and Q6_K: searches the scales that lose the least, by the steps of ggml's
+// quantize_row_q4_K_ref and quantize_row_q6_K_ref (ggml-quants.c). The bytes are those that llama-quantize writes
+// without an importance matrix.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@
 
 namespace intaglio::io::codec_blocks {
 
-// Four sub-blocks at a time, one a lane. 16 bytes are a register of SSE2 and of NEON: no function needs a target of its
-// own.
+// Four sub-blocks at a time, one in each lane. 16 bytes are a register of SSE2 and of NEON, so no function needs a
+// target attribute.
 typedef float four_floats __attribute__((vector_size(16)));
 typedef std::int32_t four_ints __attribute__((vector_size(16)));
 
-/// To the nearest integer, halves to even, for magnitudes below 2^22: the lowest bits of 1.5 * 2^23 + value are that
-/// integer.
+/// Rounds to the nearest integer, ties to even, for magnitudes below 2^22: the lowest bits of 1.5 * 2^23 + value are
+/// that integer.
 INTAGLIO_UNFUSED inline int nearest(float value) {
   const float shifted = value + 12582912.f;
   std::int32_t bits;
@@ -40,11 +40,11 @@ INTAGLIO_UNFUSED inline void nearest(const four_floats& value, std::int32_t leas
   out = __builtin_convertvector(raised > high ? high : raised, four_floats);
 }
 
-/// Four sub-blocks of 32 values with codes 0..15: decoded to code * scale + least, least <= 0.
+/// Four sub-blocks of 32 values with codes 0..15, which decode to code * scale + least, least <= 0.
 struct affine_search {
   four_floats scale, least;
   four_floats inverse, from;  ///< the codes were nearest(inverse * (x - from)), clamped
-  four_ints flat;             ///< no lane's values differ: all codes are 0
+  four_ints flat;             ///< all values of the lane are equal: all its codes are 0
 
   /// Weighted least squares for each of 21 trial steps, weights root mean square + |x|. @param x [4 * 32]
   INTAGLIO_UNFUSED explicit affine_search(const float* x) {
@@ -112,11 +112,11 @@ struct affine_search {
   }
 };
 
-/// Four sub-blocks of 16 values with codes -32..31: decoded to code * scale.
+/// Four sub-blocks of 16 values with codes -32..31, which decode to code * scale.
 struct symmetric_search {
   four_floats scale;
   four_floats inverse;  ///< the codes were nearest(inverse * x), clamped
-  four_ints tiny;       ///< nothing in the lane reaches 1e-15: its codes are -32
+  four_ints tiny;       ///< no magnitude of the lane reaches 1e-15: its codes are -32
 
   /// Least squares with weights x^2 for each of 19 trial steps. @param x [4 * 16]
   INTAGLIO_UNFUSED explicit symmetric_search(const float* x) {
@@ -124,7 +124,7 @@ struct symmetric_search {
     constexpr std::size_t length = 16;
     const four_floats zero{};
     std::array<four_floats, length> value;
-    four_floats largest{}, magnitude{};  // of equal magnitudes the first one decides the sign
+    four_floats largest{}, magnitude{};  // the first of equal magnitudes decides the sign
     for (std::size_t l = 0; l < length; ++l) {
       const four_floats v = value[l] = four_floats{x[l], x[16 + l], x[32 + l], x[48 + l]}, size = v < zero ? -v : v;
       const four_ints larger = size > magnitude;
@@ -157,8 +157,8 @@ struct symmetric_search {
   }
 };
 
-/// Squares beyond f32's range leave the search without a scale. Such a block gets an infinite one, so that it decodes
-/// to no number, as blocks do whose scale is beyond f16; the reference would lose the values without a trace.
+/// Handles squares beyond f32's range, which leave the search without a scale. Such a block gets an infinite scale, so
+/// it decodes to no number, like blocks whose scale is beyond f16. The reference would lose the values silently.
 inline void encode_overflow(std::uint8_t* block, std::size_t bytes, std::size_t scale) {
   constexpr std::uint16_t infinity = 0x7C00;
   std::fill(block, block + bytes, std::uint8_t{1});
@@ -199,7 +199,7 @@ INTAGLIO_UNFUSED inline void encode_q4_k(const float* x, std::uint8_t* block) {
     const float step = d * static_cast<float>(s), least = dmin * static_cast<float>(m);
     for (std::size_t i = 0; i < 32; ++i) {
       const float v = x[32 * j + i];
-      // A scale that rounds to nothing keeps the codes of the search.
+      // A scale that rounds to 0 keeps the codes of the search.
       const int code = step != 0.f     ? nearest((v + least) / step)
                        : of.flat[lane] ? 0
                                        : nearest(of.inverse[lane] * (v - of.from[lane]));

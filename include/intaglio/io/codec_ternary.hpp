@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every stored form of a ternary matrix read as codes -1, 0, +1 and one f32 scale: w = scale * code.
-// Forms: I2_S in three layouts, TQ1_0, TQ2_0, Hugging Face's packed bytes, and float masters, which are ternarised by
-// mean magnitude.
+// Reads every stored form of a ternary matrix as codes -1, 0, +1 and one f32 scale: w = scale * code. Forms: I2_S in
+// three layouts, TQ1_0, TQ2_0, Hugging Face's packed bytes, and float masters, which are ternarised by mean magnitude.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +24,8 @@
 
 namespace intaglio::io {
 
-/// A matrix [rows, columns] (a vector has one row) and where its bytes are. `rows` counts the matrix, not the packed
-/// bytes.
+/// A matrix [rows, columns] (a vector has one row) and the location of its bytes. `rows` counts the matrix's rows, not
+/// the packed ones.
 struct stored_tensor {
   std::string name;
   dtype type = dtype::f32;
@@ -35,16 +34,17 @@ struct stored_tensor {
   std::uint64_t offset = 0, bytes = 0;
 };
 
-/// True where ternary_tensor reads the type; u8 stands for the packed form of Hugging Face.
+/// Whether ternary_tensor reads the type; u8 stands for Hugging Face's packed form.
 constexpr bool is_ternary_source(dtype type) {
   return type == dtype::i2_s || type == dtype::tq1_0 || type == dtype::tq2_0 || type == dtype::u8 ||
          type == dtype::f32 || type == dtype::f16 || type == dtype::bf16;
 }
 
-/// The row of a file whose heads' rows are in pairs that is row `row` of NeoX order, where rows i and i + head_dim / 2
-/// of a head turn together.
-/// @param rotary_dim not 0: the file has rows i and i + rotary_dim / 2 turn, i < rotary_dim / 2, and the rest not
-/// @param neighbours of those that turn: rows 2i and 2i + 1 turn together
+/// The row of the file for row `row` of NeoX order, in a file that has the rows of a head in pairs. In NeoX order rows
+/// i and i + head_dim / 2 of a head are rotated together.
+/// @param rotary_dim not 0: in the file rows i and i + rotary_dim / 2 are rotated, i < rotary_dim / 2, and the rest is
+/// not
+/// @param neighbours among the rotated rows 2i and 2i + 1 are rotated together
 constexpr std::uint64_t row_in_pairs(std::uint64_t head_dim, std::uint64_t row, std::uint64_t rotary_dim = 0,
                                      bool neighbours = false) {
   const std::uint64_t in_head = row % head_dim, half = head_dim / 2, pair = in_head % half, which = in_head / half;
@@ -56,19 +56,20 @@ constexpr std::uint64_t row_in_pairs(std::uint64_t head_dim, std::uint64_t row, 
   return row - in_head + 2 * (in_head % half) + in_head / half;
 }
 
-/// What the tensor's own bytes do not say.
+/// Facts about a ternary tensor that its bytes do not state.
 struct ternary_options {
   i2s_layout layout = i2s_layout::block128;
-  float packed_scale = 0.f;         ///< u8 only: the multiplier (already inverted where the file stores a divisor)
-  float factor = 1.f;               ///< a further multiplier of the matrix (GGUF's blk.N.*.scale)
-  std::uint32_t rows_in_pairs = 0;  ///< head_dim where rows 2i and 2i + 1 of a head turn together; reading undoes it
+  float packed_scale = 0.f;         ///< u8 only: the scale (already inverted where the file stores a divisor)
+  float factor = 1.f;               ///< a further factor of the matrix (GGUF's blk.N.*.scale)
+  std::uint32_t rows_in_pairs = 0;  ///< head_dim where rows 2i and 2i + 1 of a head are rotated together; reading
+                                    ///< reorders them
 };
 
-/// Reads one ternary matrix. The scale is found and checked at construction, codes as they are read.
+/// Reads one ternary matrix. The constructor finds and checks the scale; codes are checked as they are read.
 class ternary_tensor {
  public:
-  /// Float masters are read once through here: their scale is the mean magnitude, at least 1e-5, rounded to the
-  /// tensor's type (transformers' WeightQuant), or the one magnitude that occurs where the matrix is ternary already.
+  /// The constructor reads float masters once. Their scale is the mean magnitude, at least 1e-5, rounded to the
+  /// tensor's type (transformers' WeightQuant), or the only magnitude that occurs where the matrix is already ternary.
   /// @throws file_error for a scale that is NaN, infinite or not positive
   explicit ternary_tensor(stored_tensor tensor, ternary_options options = {})
       : tensor_(std::move(tensor)), options_(options) {
@@ -100,13 +101,13 @@ class ternary_tensor {
   const stored_tensor& tensor() const { return tensor_; }
   float scale() const { return scale_; }
 
-  /// Codes -1, 0, +1 of rows [row0, row0 + count) as int8 [count, columns], heads in NeoX order.
-  /// @throws file_error for code 3, for a block scale unlike the others, for a value that is not finite
+  /// Codes -1, 0, +1 of rows [row0, row0 + count) as int8 [count, columns], with heads in NeoX order.
+  /// @throws file_error for code 3, a block scale that differs from the others, or a value that is not finite
   void rows(std::uint64_t row0, std::uint64_t count, std::span<std::int8_t> codes) const {
     const std::uint64_t head = options_.rows_in_pairs;
     if (head == 0) return stored_rows(row0, count, codes);
     if (!range_inside(row0, count, tensor_.rows) || codes.size() != count * tensor_.columns)
-      return stored_rows(row0, count, codes);  // which says so
+      return stored_rows(row0, count, codes);  // it throws the error
     for (std::uint64_t row = row0; row < row0 + count; ++row)
       stored_rows(row_in_pairs(head, row), 1,
                   codes.subspan(static_cast<std::size_t>((row - row0) * tensor_.columns),
@@ -242,7 +243,7 @@ class ternary_tensor {
     std::uint64_t threes = 0;
     for (std::size_t j = 0; j < group; j += 8) {
       const std::uint64_t word = codec_lanes::load(from + j);
-      threes |= word & (word >> 1);  // bits that come from the neighbouring byte fall on odd places
+      threes |= word & (word >> 1);  // bits that come from the neighbouring byte are at odd positions
       for (std::size_t part = 0; part < 4; ++part)
         codec_lanes::store_codes(codes + j + part * group,
                                  codec_lanes::field(word, static_cast<unsigned>(6 - 2 * part)));
@@ -277,7 +278,7 @@ class ternary_tensor {
     }
   }
 
-  /// The first block scale that is not 0: blocks of zeros have none.
+  /// Finds the first block scale that is not 0: blocks of zeros have none.
   void find_block_scale() {
     const std::uint64_t size = info(tensor_.type).block_bytes, blocks = tensor_.bytes / size, step = chunk_bytes / size;
     std::vector<std::byte> bytes;
@@ -298,7 +299,7 @@ class ternary_tensor {
     const std::uint64_t row = stored_row_bytes(), step = rows_at_once();
     std::vector<std::byte> bytes;
     std::vector<float> values;
-    std::array<double, 4> sums{};  // apart, because a sum waits for itself
+    std::array<double, 4> sums{};  // four sums, because each addition waits for the one before
     float magnitude = 0.f;
     bool ternary = true;
     for (std::uint64_t r = 0; r < tensor_.rows; r += step) {
@@ -346,7 +347,7 @@ class ternary_tensor {
         codes[i] = static_cast<std::int8_t>((values[i] > 0.f) - (values[i] < 0.f));
       return;
     }
-    // |w| / scale rounds to 0 up to one half (half to even), to at least 1 above.
+    // |w| / scale rounds to 0 up to 0.5 (ties to even), and to at least 1 above.
     for (std::size_t i = 0; i < values.size(); ++i) {
       const float ratio = values[i] * inverse_;
       codes[i] = static_cast<std::int8_t>((ratio > 0.5f) - (ratio < -0.5f));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a change of codec did to the values: largest and root mean square difference.
+// The effect of a change of codec on the values: largest and root mean square difference.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -21,7 +21,7 @@ struct conversion_loss {
 
   /// Root mean square of the differences.
   double rms() const { return values == 0 ? 0 : std::sqrt(squares / static_cast<double>(values)); }
-  /// Root mean square of the differences, as a part of the root mean square of the values.
+  /// Root mean square of the differences, relative to that of the values.
   double relative() const { return value_squares == 0 ? 0 : std::sqrt(squares / value_squares); }
 
   /// @param before, after: of one length

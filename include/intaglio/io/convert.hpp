@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rewrites a model in another codec, as GGUF or, in a float type, as safetensors. The new file appears whole or not at
-// all.
+// Rewrites a model in another codec, as GGUF or, in a float type, as safetensors. The new file appears as a whole or
+// not at all.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +29,8 @@
 
 namespace intaglio::io {
 
-/// The work of convert, in its steps: the keys, the plan of tensors (convert_rules.hpp), their rows by many threads
-/// (convert_chunk.hpp), and the report. A tensor that has its type already is copied.
+/// The steps of convert: the keys, the plan of tensors (convert_rules.hpp), their rows on many threads
+/// (convert_chunk.hpp), and the report. A tensor that already has its type is copied.
 class model_converter {
  public:
   model_converter(const std::filesystem::path& in, const std::filesystem::path& out, const convert_options& options)
@@ -109,7 +109,7 @@ class model_converter {
     gguf_->set("general.file_type", gguf_file_type(options_.codec));
   }
 
-  /// "blk.7.ffn_up.weight" is of the kind "ffn_up".
+  /// The kind of a tensor: "blk.7.ffn_up.weight" is of kind "ffn_up".
   static std::string kind_of(std::string_view tensor) {
     if (tensor.starts_with("blk.")) tensor.remove_prefix((std::min)(tensor.size(), tensor.find('.', 4) + 1));
     if (tensor.ends_with(".weight")) tensor.remove_suffix(7);
@@ -138,7 +138,7 @@ class model_converter {
     progress_.total_tensors = plan_.size();
     report_.bytes = gguf_ ? gguf_->data_bytes() : safetensors_->data_bytes();
   }
-  /// Whether a tensor has a row or a value for each channel that turns.
+  /// Whether a tensor has a row or a value for each rotated channel.
   static bool is_turned(std::string_view name) {
     for (const std::string_view each : {".attn_q.weight", ".attn_k.weight", ".attn_q.bias", ".attn_k.bias"})
       if (name.ends_with(each)) return true;
@@ -157,7 +157,7 @@ class model_converter {
     gguf_ ? add_to_gguf(tensor, to, turns) : add_to_safetensors(tensor, to);
     if (!gguf_ && turns && family_of(model_.config().model_type).hf_rows_in_pairs)
       to.rows_in_pairs = model_.config().head_dim;
-    if (model_.config().rotary_dim != 0 && tensor.rows_in_pairs != 0) {  // norms of heads too
+    if (model_.config().rotary_dim != 0 && tensor.rows_in_pairs != 0) {  // also norms of heads
       to.rows_in_pairs = model_.config().head_dim;
       to.rotary_dim = model_.config().rotary_dim;
       const family& of = family_of(model_.config().model_type);
@@ -172,7 +172,7 @@ class model_converter {
       chunks_.push_back({&to, row, (std::min)(step, stored.rows - row)});
   }
 
-  /// Announces a tensor to the GGUF file, unless an earlier one stands for it as part of a fused tensor.
+  /// Declares a tensor in the GGUF file, unless an earlier one includes it as part of a fused tensor.
   void add_to_gguf(const checkpoint_tensor& tensor, planned_tensor& to, bool turns) {
     const stored_tensor& stored = tensor.stored;
     const dtype type = to.type;
@@ -191,7 +191,7 @@ class model_converter {
       else gguf_->add_tensor(whole->first, type, std::span(shape).first(tensor.dimensions));
     }
   }
-  /// Announces a tensor to the safetensors file, unless an earlier one stands for it.
+  /// Declares a tensor in the safetensors file, unless an earlier one includes it.
   void add_to_safetensors(const checkpoint_tensor& tensor, planned_tensor& to) {
     const stored_tensor& stored = tensor.stored;
     const dtype type = to.type;
@@ -201,7 +201,7 @@ class model_converter {
                            ? std::optional(std::pair(stored.name, stored.rows))
                            : fused_into(model_.config(), stored);
     if (whole) {
-      if (tensor.role == tensor_role::taps) {  // a convolution of channels for themselves
+      if (tensor.role == tensor_role::taps) {  // a convolution of each channel separately
         const std::array<std::uint64_t, 3> shape{stored.rows, 1, stored.columns};
         safetensors_->add_tensor(hf_name(whole->first, model_.config().model_type), type, shape);
       } else {
@@ -213,7 +213,7 @@ class model_converter {
     }
   }
 
-  /// Writes, in order, and sums up; on the calling thread.
+  /// Writes chunks in order and sums up, on the calling thread.
   void take(const tensor_chunk& part, const chunk_place& in) {
     planned_tensor& tensor = *part.tensor;
     const stored_tensor& stored = tensor.source->stored;
@@ -248,7 +248,7 @@ class model_converter {
   convert_options options_;
   checkpoint model_;
   chunk_encoder encoder_{model_};
-  std::deque<checkpoint_tensor> ordered_;  ///< in the place of the model's, where GGUF has them otherwise
+  std::deque<checkpoint_tensor> ordered_;  ///< replace the model's tensors where GGUF orders them otherwise
   std::optional<gguf_writer> gguf_;
   std::optional<safetensors_writer> safetensors_;
   convert_report report_;
@@ -256,13 +256,14 @@ class model_converter {
   std::vector<std::unique_ptr<planned_tensor>> plan_;
   std::vector<tensor_chunk> chunks_;
   file_progress progress_;
-  std::uint64_t before_ = 0;  ///< bytes of the tensors that are done
+  std::uint64_t before_ = 0;  ///< bytes of finished tensors
   std::size_t rounded_scales_ = 0;
 };
 
-/// Reads `in` (whatever checkpoint::open does) and writes `out`: safetensors where its name ends so (the tensors alone,
-/// under Hugging Face's names), else GGUF. Memory stays bounded whatever the size. Ternary codes, and tensors that have
-/// their type already, stay as they are, bit for bit; a scale that f16 cannot hold exactly is rounded, with a warning.
+/// Reads `in` (anything that checkpoint::open reads) and writes `out`. A name that ends in .safetensors gives
+/// safetensors (only the tensors, under Hugging Face's names), any other name GGUF. Memory is bounded whatever the
+/// size. Ternary codes, and tensors that already have their type, are copied bit for bit; a scale that f16 cannot hold
+/// exactly is rounded, with a warning.
 /// @throws file_error for what is wrong with a file, argument_error for a codec that does not go with the model
 inline convert_report convert(const std::filesystem::path& in, const std::filesystem::path& out,
                               const convert_options& options = {}) {

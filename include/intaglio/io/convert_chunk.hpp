@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows of a tensor in another codec: reading, turning and encoding, on any thread.
+// Rows of a tensor in another codec: reads, reorders and encodes them, on any thread.
 #pragma once
 
 #include <algorithm>
@@ -19,25 +19,25 @@
 
 namespace intaglio::io {
 
-/// A tensor that convert writes, and how.
+/// A tensor that convert writes, and its new form.
 struct planned_tensor {
   const checkpoint_tensor* source;
   dtype type;
   std::size_t kind;                 ///< index into convert_report::kinds
-  std::uint32_t rows_in_pairs = 0;  ///< of the output, as of checkpoint_tensor
-  std::uint32_t rotary_dim = 0;     ///< channels of a head that turn; 0: all
-  bool neighbours = false;          ///< as of checkpoint_tensor
-  bool ternary = false;             ///< by codes and one scale
+  std::uint32_t rows_in_pairs = 0;  ///< as in checkpoint_tensor, for the output
+  std::uint32_t rotary_dim = 0;     ///< rotated channels of a head; 0: all
+  bool neighbours = false;          ///< as in checkpoint_tensor
+  bool ternary = false;             ///< written as codes and one scale
   float addend = 0.f;               ///< subtracted again on writing
   std::once_flag opened{};
-  std::optional<ternary_tensor> codes{};  ///< once it is opened
+  std::optional<ternary_tensor> codes{};  ///< set once it is opened
 };
 /// Some rows of a tensor.
 struct tensor_chunk {
   planned_tensor* tensor;
   std::uint64_t row, rows;
 };
-/// What one thread works in.
+/// Buffers of one thread.
 struct chunk_place {
   std::vector<std::byte> bytes, turned;
   std::vector<float> values, again;
@@ -51,7 +51,7 @@ class chunk_encoder {
   /// @param model outlives the encoder
   explicit chunk_encoder(const checkpoint& model) : model_(&model) {}
 
-  /// Reads and encodes; on any thread.
+  /// Reads and encodes a chunk; on any thread.
   void make(const tensor_chunk& part, chunk_place& in) {
     in.loss = {};
     if (part.tensor->ternary) return make_ternary(part, in);
@@ -65,7 +65,7 @@ class chunk_encoder {
     in.values.resize(static_cast<std::size_t>(part.rows * columns));
     in.again.resize(in.values.size());
     model_->read_f32(source, part.row, part.rows, in.values);
-    const bool vector = source.dimensions == 1;  // whose values are in the order of heads' rows
+    const bool vector = source.dimensions == 1;  // a vector's values have the order of the heads' rows
     const bool same =
         source.stored.type == tensor.type && source.addend == tensor.addend && !source.negative_exp &&
         (!vector || (source.rows_in_pairs == tensor.rows_in_pairs && source.neighbours == tensor.neighbours));
@@ -95,7 +95,7 @@ class chunk_encoder {
     }
     in.loss.add(in.values, in.again);
   }
-  /// The scale as the output's type keeps it.
+  /// The scale, rounded to the output's type.
   static float kept_scale(const planned_tensor& tensor) {
     const float scale = tensor.codes->scale();
     if (tensor.type != dtype::tq1_0 && tensor.type != dtype::tq2_0 && tensor.type != dtype::f16 &&
@@ -117,7 +117,7 @@ class chunk_encoder {
                      "values that " + std::string(name(tensor.type)) + " can hold", "a larger one");
   }
 
-  /// From NeoX order to pairs, head by head. @param row length of a row in T
+  /// Reorders rows from NeoX order to pairs, head by head. @param row length of a row in T
   template <class T>
   static void turn(const planned_tensor& tensor, std::vector<T>& rows, std::vector<T>& spare, std::uint64_t row) {
     const std::uint32_t head = tensor.rows_in_pairs, rotary = tensor.rotary_dim;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which codec convert gives each tensor, and what it refuses.
+// The codec that convert gives each tensor, and the conversions that it refuses.
 #pragma once
 
 #include <algorithm>
@@ -63,7 +63,7 @@ constexpr std::uint32_t gguf_file_type(dtype codec) {
   }
 }
 
-/// Scalings that are tensors in GGUF, where the model has none of them.
+/// The RoPE scalings of a model that GGUF stores as tensors, where the model itself has no such tensors.
 inline std::vector<std::pair<std::string, std::vector<float>>> gguf_rope_factors(const checkpoint& model) {
   const decoder_config& c = model.config();
   std::vector<std::pair<std::string, std::vector<float>>> out;
@@ -73,7 +73,8 @@ inline std::vector<std::pair<std::string, std::vector<float>>> gguf_rope_factors
       factors[i] = static_cast<float>(llama3_factor(c.rope_scaling, c.rope_theta, i, factors.size()));
     out.emplace_back("rope_freqs.weight", std::move(factors));
   }
-  if (family_of(c.model_type).kinds_of_layers) {  // what does not turn is divided by a number so large that it stands
+  if (family_of(c.model_type).kinds_of_layers) {  // channels that are not rotated are divided by a number so large that
+                                                  // they do not turn
     std::vector<float> factors(c.head_dim_of(false) / 2, 1.f);
     if (const std::uint32_t turning = c.global_turning_pairs; turning != 0)
       std::fill(factors.begin() + turning, factors.end(), 1e30f);
@@ -89,8 +90,8 @@ inline std::vector<std::pair<std::string, std::vector<float>>> gguf_rope_factors
   return out;
 }
 
-/// The type of each tensor of a converted model: norms and factors stay f32; matrices get the codec; embedding and head
-/// see convert_options; rows that are no whole blocks of a codec are written as f16, with a warning.
+/// Chooses the type of each tensor of a converted model. Norms and factors stay f32; matrices get the codec; for
+/// embedding and head see convert_options. Rows that are no whole blocks of a codec are written as f16, with a warning.
 class conversion_rules {
  public:
   /// Refers to all arguments, which outlive it. @param warnings gets a line for each tensor whose rows do not fit
@@ -139,7 +140,7 @@ class conversion_rules {
     }
     if (tensor.stored.name.ends_with(".ffn_gate_inp.weight") ||
         tensor.stored.name.ends_with(".ffn_gate_inp_shexp.weight"))
-      return dtype::f32;  // a choice of experts is not for rounding, as llama-quantize has it
+      return dtype::f32;  // the choice of experts is not rounded, as in llama-quantize
     return whole_blocks(tensor, options_->codec);
   }
 

@@ -26,7 +26,7 @@ inline constexpr auto crc32_tables = [] {
   return out;
 }();
 
-/// Checksum of bytes, or of what they continue. @param before checksum of what comes in front of them
+/// Checksum of bytes. @param before checksum of the bytes in front of them, where these continue others
 inline std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t before = 0) {
   static_assert(std::endian::native == std::endian::little);
   const auto& table = crc32_tables;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text from tokens as they come: whole UTF-8 sequences only.
+// Converts a stream of tokens to text: it gives only whole UTF-8 sequences.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class detokenizer {
     return out;
   }
 
-  /// @return what is left at the end of the stream: nothing, or U+FFFD for a sequence that was cut short
+  /// @return the rest at the end of the stream: empty, or U+FFFD for a sequence that was cut
   std::string flush() {
     std::string out;
     append_replacing_invalid(out, pending_);

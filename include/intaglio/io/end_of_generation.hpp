@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which tokens end a generation: those that the model's files name, and control tokens that are known by their text.
-// The texts are those of llama.cpp's llama-vocab.cpp.
+// The tokens that end a generation: those that the model's files name, and control tokens with known texts. The texts
+// are those of llama.cpp's llama-vocab.cpp.
 #pragma once
 
 #include <algorithm>
@@ -45,14 +45,14 @@ constexpr bool is_end_text(std::string_view text) {
          end_of_generation_texts.end();
 }
 
-/// Whether a user-defined token is a chat's markup by its text, as llama.cpp's converter judges it: files forget to
-/// call such tokens special.
+/// Whether the text of a user-defined token is a chat's markup, as llama.cpp's converter decides: some files do not
+/// mark such tokens as special.
 constexpr bool is_markup_text(std::string_view text) {
   return is_end_text(text) || (text.starts_with("<|") && text.ends_with("|>")) ||
          (text.starts_with("<\xEF\xBD\x9C") && text.ends_with("\xEF\xBD\x9C>")) || text == "<start_of_turn>";
 }
 
-/// Tokens after which a model has said what it wanted, ascending, each once. Ids that name no token are left out.
+/// The tokens after which a generation ends, ascending, each once. Ids of no token are left out.
 /// @param types of all tokens of the file
 [[gnu::cold]] inline std::vector<std::int32_t> end_of_generation_tokens(const vocabulary& file,
                                                                         const std::vector<token_type>& types) {

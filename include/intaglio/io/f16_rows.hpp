@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Many f16 to and from f32 at once, with F16C where the machine has it; the same bits as core/float16.hpp.
+// Converts rows of f16 to f32 and back, with F16C where the machine has it; the bits are those of core/float16.hpp.
 #pragma once
 
 #include <bit>
@@ -62,7 +62,7 @@ inline bool has_f16c() {
   for (; i + 8 <= count; i += 8) {
     eight_floats values;
     std::memcpy(&values, from + i, 32);
-    const eight_f16 halves = __builtin_ia32_vcvtps2ph256(values, 0);  // to nearest, halves to even
+    const eight_f16 halves = __builtin_ia32_vcvtps2ph256(values, 0);  // to nearest, ties to even
     std::memcpy(out + 2 * i, &halves, 16);
   }
   return i;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a loader of weights needs to know of changes to a model's features; feature_patch.hpp keeps them in a journal.
-// No JSON.
+// The interface by which a loader of weights reads changes to a model's features; feature_patch.hpp keeps them in a
+// journal. It needs no JSON.
 #pragma once
 
 #include <cstdint>
@@ -21,22 +21,22 @@ constexpr std::string_view name(feature_edit edit) {
                                         : "restore";
 }
 
-/// A feature that is not as the index has it: insert for one that the index does not have at all.
+/// A feature that differs from the index; `insert` for one that the index does not have.
 struct changed_feature {
   std::uint32_t layer = 0, feature = 0;
   feature_edit edit = feature_edit::update;
   friend bool operator==(const changed_feature&, const changed_feature&) = default;
 };
 
-/// The features of a model as changed.
+/// The changed features of a model.
 class feature_changes {
  public:
   virtual ~feature_changes() = default;
   /// @throws mismatch_error where they are of another model
   virtual void expect_model(const decoder_config& config) const = 0;
-  /// What differs from the model, by layer and feature.
+  /// All features that differ from the model, ordered by layer and feature.
   virtual std::vector<changed_feature> changed() const = 0;
-  /// Values of vectors [first, first + count) of a layer as changed. @shape out: [count, hidden_size]
+  /// Reads the changed values of vectors [first, first + count) of a layer. @shape out: [count, hidden_size]
   virtual void read_f32(std::uint32_t layer, feature_vector which, std::uint64_t first, std::uint64_t count,
                         std::span<float> out) const = 0;
 };

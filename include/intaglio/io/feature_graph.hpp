@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A graph over the gates of a feature index (docs/walk.md, "HNSW"): files beside the index with each layer's links,
-// read back behind checksums and bounds. Files alone: hnsw.hpp makes and searches graphs, and needs hnswlib for it.
+// checked by checksums and bounds when they are read. This header handles only the files; hnsw.hpp makes and searches
+// graphs with hnswlib.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -32,13 +33,13 @@ namespace intaglio::io {
 inline constexpr std::string_view feature_graph_format = "intaglio feature graph", feature_graph_file = "hnsw.json";
 inline constexpr std::uint64_t feature_graph_version = 1;
 
-/// @source Malkov & Yashunin 2016: M, efConstruction and ef
+/// Parameters of the graph. @source Malkov & Yashunin 2016: M, efConstruction and ef
 struct graph_parameters {
-  std::uint32_t links = 16;         ///< of a feature at a level, twice as many at the lowest
+  std::uint32_t links = 16;         ///< of a feature at a level, twice the number at the lowest
   std::uint32_t construction = 40;  ///< candidates for a new feature's links
   std::uint32_t search = 2000;      ///< candidates of a search
   friend bool operator==(const graph_parameters&, const graph_parameters&) = default;
-  /// Links that a feature may have at a level.
+  /// The number of links that a feature may have at a level.
   std::uint32_t most_links(std::uint32_t level) const { return level == 0 ? 2 * links : links; }
 };
 namespace graph_limits {
@@ -55,25 +56,25 @@ inline void expect_graph_parameters(const graph_parameters& of) {
   expect("search", of.search, 1, graph_limits::search);
 }
 
-/// Whom each feature of a layer is linked with, at each of its levels. A search begins at the entry, which no feature's
-/// level exceeds.
+/// The links of each feature of a layer at each of its levels. A search begins at the entry, whose level is the
+/// highest.
 class feature_links {
  public:
   std::uint32_t entry = 0;
 
   std::uint32_t features() const { return static_cast<std::uint32_t>(levels_.size()); }
-  /// The highest level of a feature; it is at all below.
+  /// The highest level of a feature; it also has all lower levels.
   std::uint32_t level(std::uint32_t feature) const { return levels_[feature]; }
   std::span<const std::uint32_t> at(std::uint32_t feature, std::uint32_t level) const {
     const std::size_t list = lists_[feature] + level;
     return std::span(links_).subspan(begins_[list], begins_[list + 1] - begins_[list]);
   }
-  /// The next feature, of this level.
+  /// Adds the next feature, with this highest level.
   void add_feature(std::uint32_t level) {
     lists_.push_back(begins_.size() - 1);
     levels_.push_back(static_cast<std::uint8_t>(level));
   }
-  /// The next level's links of the feature added last.
+  /// Adds the next level's links of the feature that was added last.
   void add_links(std::span<const std::uint32_t> of) {
     links_.insert(links_.end(), of.begin(), of.end());
     begins_.push_back(links_.size());
@@ -82,20 +83,20 @@ class feature_links {
 
  private:
   std::vector<std::uint8_t> levels_;       ///< [features]
-  std::vector<std::size_t> lists_;         ///< of a feature's first list
+  std::vector<std::size_t> lists_;         ///< index of a feature's first list
   std::vector<std::size_t> begins_ = {0};  ///< of each list in links_, and the end
   std::vector<std::uint32_t> links_;
 };
 
-/// hnsw-0007.bin
+/// Name of a layer's file: hnsw-0007.bin.
 inline std::string feature_graph_layer_file(std::uint32_t layer) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "hnsw-%04u.bin", layer);
   return text.data();
 }
 
-/// A layer's file, words of 32 bits: "HNS1", features, links, entry; then for each feature its level and, level by
-/// level from 0 on, how many links it has and the features at their other ends.
+/// The file of a layer, words of 32 bits: "HNS1", features, links, entry. Then each feature has its level and, from
+/// level 0 on, the number of its links and the linked features.
 inline std::vector<std::byte> feature_links_bytes(const feature_links& of, const graph_parameters& parameters) {
   std::vector<std::uint32_t> words{0x31534e48u, of.features(), parameters.links, of.entry};
   for (std::uint32_t f = 0; f < of.features(); ++f) {
@@ -110,8 +111,7 @@ inline std::vector<std::byte> feature_links_bytes(const feature_links& of, const
   return {bytes.begin(), bytes.end()};
 }
 
-/// The other way. Whatever the bytes are: what comes back links features of the layer alone, each at levels that both
-/// ends have.
+/// Reads a layer's file. Whatever the bytes are, the result links only features of the layer, at levels that both have.
 /// @throws file_error naming the offset
 inline feature_links feature_links_of(std::span<const std::byte> bytes, std::uint32_t features,
                                       const graph_parameters& parameters, const std::string& path) {
@@ -173,14 +173,14 @@ struct feature_graph_layer {
   std::uint64_t bytes = 0;
   std::uint32_t crc32 = 0;
 };
-/// hnsw.json: of which index, made how, and of each layer how long its file is and what its checksum.
+/// hnsw.json: the index, the parameters, and the length and checksum of each layer's file.
 struct feature_graph_manifest {
   std::uint32_t index = 0;  ///< feature_index::identity
   graph_parameters parameters;
-  std::vector<feature_graph_layer> layers;  ///< the first ones, while the graph is being made
+  std::vector<feature_graph_layer> layers;  ///< only the first ones while the graph is being made
 };
 
-/// @throws file_error for a document that is no manifest, or says what none can
+/// @throws file_error for a document that is no manifest, or has invalid values
 inline feature_graph_manifest feature_graph_manifest_of(strict_json& document) {
   const json_place root(document.path(), "", &document.root());
   if (root["format"].text_or("") != feature_graph_format)
@@ -206,8 +206,8 @@ inline feature_graph_manifest feature_graph_manifest_of(strict_json& document) {
   return out;
 }
 
-/// Reads the manifest of the graph beside an index, with the layers made so far. @throws file_error; for one of another
-/// index too
+/// Reads the manifest of the graph beside an index, with the layers made so far. @throws file_error, also for a graph
+/// of another index
 inline feature_graph_manifest read_feature_graph_manifest(const feature_index& index) {
   const auto path = index.path() / feature_graph_file;
   strict_json document(path.string());
@@ -221,7 +221,7 @@ inline feature_graph_manifest read_feature_graph_manifest(const feature_index& i
                      std::to_string(out.layers.size()));
   return out;
 }
-/// Puts the manifest in its place, whole and on the disk. @throws file_error
+/// Replaces the manifest atomically and flushes it to the disk. @throws file_error
 inline void write_feature_graph_manifest(const std::filesystem::path& folder, const feature_graph_manifest& manifest) {
   using json = nlohmann::ordered_json;
   json out{{"format", feature_graph_format},
@@ -241,7 +241,7 @@ inline void write_feature_graph_manifest(const std::filesystem::path& folder, co
   file.commit();
 }
 
-/// A layer's links, held against the manifest: length, checksum, then every link.
+/// Reads a layer's links and checks them against the manifest: length, checksum, then every link.
 /// @throws argument_error for a layer that the graph does not have; file_error
 inline feature_links read_feature_links(const feature_index& index, const feature_graph_manifest& manifest,
                                         std::uint32_t layer) {
@@ -262,7 +262,8 @@ inline feature_links read_feature_links(const feature_index& index, const featur
   return feature_links_of(bytes, index.layer(layer).features, manifest.parameters, path.string());
 }
 
-/// Layers of the graph beside an index; 0 where there is none. @throws file_error as read_feature_graph_manifest
+/// Number of layers of the graph beside an index; 0 where there is none. @throws file_error as
+/// read_feature_graph_manifest
 inline std::uint32_t feature_graph_layers(const feature_index& index) {
   std::error_code ignored;
   return std::filesystem::exists(index.path() / feature_graph_file, ignored)

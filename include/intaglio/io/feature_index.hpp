@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A feature index opened for reading: the gate, up and down vectors of every layer's features, in mapped files
-// (docs/walk.md). feature_index_build.hpp makes one; vindex.hpp changes between this and LARQL's layout.
+// (docs/walk.md). feature_index_build.hpp makes one; vindex.hpp converts to and from LARQL's layout.
 #pragma once
 
 #include <algorithm>
@@ -23,17 +23,16 @@
 namespace intaglio::io {
 
 struct feature_index_options {
-  /// Read everything once and hold it against the checksums, and every value against what a vector may hold. Without it
-  /// only names and sizes are checked.
+  /// Reads everything once, and checks the checksums and every value. Without it only names and sizes are checked.
   bool contents = true;
-  unsigned threads = 0;                                     ///< that check; 0: one for each of the machine's
+  unsigned threads = 0;                                     ///< threads of that check; 0: one for each processor
   std::function<void(const file_progress&)> progress = {};  ///< called on the calling thread
 };
 
-/// Movable. Reading may happen from several threads at once.
+/// An open index. Movable. Several threads may read at once.
 class feature_index {
  public:
-  /// @throws file_error for what is missing, unfinished, of another size, or does not have its checksum
+  /// @throws file_error for a file that is missing, unfinished, of another size, or without its checksum
   static feature_index open(const std::filesystem::path& folder, const feature_index_options& options = {}) {
     feature_index out(folder, read_feature_manifest(folder));
     if (!out.manifest_.complete())
@@ -43,7 +42,7 @@ class feature_index {
     if (options.contents) out.check_contents(options);
     return out;
   }
-  /// Opens an index that may lack layers, for a writer that goes on making it.
+  /// Opens an index that may lack layers, for a writer that completes it.
   static feature_index open_unfinished(const std::filesystem::path& folder, const feature_index_options& options = {}) {
     feature_index out(folder, read_feature_manifest(folder));
     if (options.contents) out.check_contents(options);
@@ -60,7 +59,7 @@ class feature_index {
       throw argument_error("layer", "a layer of " + std::to_string(layers()), std::to_string(index));
     return manifest_.layers[index];
   }
-  /// Tells one index from another: of the checksums of its blocks. A journal, a graph and a router name theirs by it.
+  /// Identifies the index by the checksums of its blocks. A journal, a graph and a router name their index by it.
   std::uint32_t identity() const {
     std::vector<std::uint32_t> sums;
     for (const feature_layer& each : manifest_.layers)
@@ -78,8 +77,8 @@ class feature_index {
     return feature_row_bytes(layer(layer_index)[which].type, config().hidden_size);
   }
 
-  /// All vectors of a kind as they are in the mapped file: features x row_bytes. A file that is cut while it is mapped
-  /// raises SIGBUS on touching; the functions below report that as an error instead.
+  /// All vectors of a kind in the mapped file: features x row_bytes. Touching a mapping of a file that was shortened
+  /// raises SIGBUS; the functions below report that as an error instead.
   std::span<const std::byte> mapping(std::uint32_t layer_index, feature_vector which) const {
     const feature_block& block = layer(layer_index)[which];
     return maps_[layer_index].subspan(static_cast<std::size_t>(block.offset), static_cast<std::size_t>(block.bytes));
@@ -118,9 +117,9 @@ class feature_index {
     decode_ternary_words(rows, out);
   }
 
-  /// How the index's model differs from an engraved one; empty where they agree.
+  /// The differences between the index's model and an engraved one; empty where they agree.
   std::vector<std::string> differences(const decoder_config& engraved) const {
-    decoder_config stated = engraved;  // the rest says nothing about features
+    decoder_config stated = engraved;  // the other fields say nothing about features
     stated.model_type = config().model_type;
     stated.hidden_act = config().hidden_act;
     stated.hidden_size = config().hidden_size;
@@ -176,7 +175,7 @@ class feature_index {
     std::vector<std::byte> bytes;
     std::uint32_t sum = 0;
     std::optional<std::pair<std::uint64_t, std::string>>
-        fault;  // a damaged file's checksum tells more than one of its values
+        fault;  // a damaged file's checksum explains more than a bad value
     for (std::uint64_t at = 0; at < block.bytes; at += step) {
       bytes.resize(static_cast<std::size_t>((std::min)(step, block.bytes - at)));
       file.read(block.offset + at, bytes);
@@ -197,7 +196,7 @@ class feature_index {
   std::filesystem::path folder_;
   feature_manifest manifest_;
   std::vector<std::unique_ptr<mapped_file>> files_;
-  std::vector<std::span<const std::byte>> maps_;  ///< of each layer's file, whole
+  std::vector<std::span<const std::byte>> maps_;  ///< the whole file of each layer
 };
 
 }  // namespace intaglio::io

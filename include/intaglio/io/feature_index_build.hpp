@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Makes a feature index (docs/walk.md), layer by layer: each file is whole and on the disk before the manifest names
-// it, so that a build which was killed at any moment goes on behind the last layer that the manifest has.
+// Makes a feature index (docs/walk.md), layer by layer. Each file is complete and on the disk before the manifest names
+// it, so a build that was killed continues behind the last layer in the manifest.
 #pragma once
 
 #include <algorithm>
@@ -24,22 +24,22 @@ namespace intaglio::io {
 
 struct feature_build_options {
   std::optional<dtype> codec = std::nullopt;                ///< f32, f16 or bf16; absent: the model's own
-  i2s_layout layout = i2s_layout::block128;                 ///< of I2_S tensors in the model
-  unsigned threads = 0;                                     ///< that read and encode; 0: one for each of the machine's
-  std::uint64_t turn_bytes = std::uint64_t{64} << 20;       ///< of memory in which down is turned over
+  i2s_layout layout = i2s_layout::block128;                 ///< layout of I2_S tensors in the model
+  unsigned threads = 0;                                     ///< threads that read and encode; 0: one for each processor
+  std::uint64_t turn_bytes = std::uint64_t{64} << 20;       ///< memory for transposing down
   std::function<void(const file_progress&)> progress = {};  ///< called on the calling thread
 };
 
 struct feature_build_report {
-  std::uint64_t bytes = 0;             ///< of vectors in the index
-  std::uint32_t layers = 0, kept = 0;  ///< in the index; of them those that an earlier build had made
+  std::uint64_t bytes = 0;             ///< bytes of the vectors in the index
+  std::uint32_t layers = 0, kept = 0;  ///< layers in the index; of these, layers that an earlier build had made
   std::vector<std::string> warnings;
 };
 
-/// A folder that one process at a time writes; the lock ends with the process, however that ends.
+/// A folder that only one process at a time writes to; the lock ends with the process, however it ends.
 class locked_folder {
  public:
-  /// Makes the folder where there is none. @throws file_error where another process has it
+  /// Makes the folder where there is none. @throws file_error where another process has the lock
   explicit locked_folder(const std::filesystem::path& path) {
     std::error_code failure;
     std::filesystem::create_directories(path, failure);
@@ -87,7 +87,7 @@ class feature_index_builder {
   }
 
  private:
-  /// What a killed build of ours left half done.
+  /// Removes files that a killed build left unfinished.
   void remove_leftovers() const {
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator(folder_, ignored)) {
@@ -98,7 +98,7 @@ class feature_index_builder {
     }
   }
 
-  /// Takes over the layers that are there, once they were found whole and the source's.
+  /// Takes the existing layers over, after it was checked that they are complete and belong to the source.
   void resume() {
     std::error_code ignored;
     if (!std::filesystem::exists(folder_ / feature_index_file, ignored)) return;
@@ -127,7 +127,7 @@ class feature_index_builder {
       end = block.offset + block.bytes;
       whole += block.bytes;
     }
-    // Layers may differ in type; those to come count as this one.
+    // Layers may differ in type; later layers are estimated like this one.
     progress_.total_bytes = progress_.bytes + whole * (manifest_.config.num_hidden_layers - layer);
     atomic_file file(folder_ / platform::path_of(out.file));
     const std::vector<std::byte> zeros(feature_block_alignment);
@@ -167,11 +167,11 @@ class feature_index_builder {
   feature_build_report report_;
 };
 
-/// Makes, or goes on making, the index of `model` (whatever checkpoint::open takes) in `folder`. Memory is bounded by
-/// turn_bytes and a few pieces of 2^18 values a thread, whatever the model's size. An index that is whole and the
-/// model's is left as it is.
-/// @throws file_error for what is wrong with a file; mismatch_error for a folder with the index of another model or
-/// codec; argument_error for a codec that an index cannot have
+/// Makes or completes the index of `model` (anything that checkpoint::open reads) in `folder`. Memory is bounded by
+/// turn_bytes and a few pieces of 2^18 values for each thread, whatever the model's size. A complete index of the model
+/// is left unchanged.
+/// @throws file_error for faults of a file; mismatch_error for a folder with the index of another model or codec;
+/// argument_error for a codec that an index cannot have
 inline feature_build_report build_feature_index(const std::filesystem::path& model, const std::filesystem::path& folder,
                                                 const feature_build_options& options = {}) {
   checkpoint_features source(checkpoint::open(model, {options.layout}), options.codec, options.turn_bytes);
@@ -182,7 +182,7 @@ inline feature_build_report build_feature_index(const std::filesystem::path& mod
   return out;
 }
 
-/// Holds an index against the model that it is said to be of: config, and some vectors of every layer.
+/// Compares an index with its model: the config, and some vectors of every layer.
 /// @throws mismatch_error where they differ
 inline void expect_index_of(const feature_index& index, const std::filesystem::path& model,
                             i2s_layout layout = i2s_layout::block128) {

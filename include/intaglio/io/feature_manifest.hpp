@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// index.json of a feature index: which model it is of, which files it has, and where in them a layer's vectors are
-// (docs/walk.md).
+// index.json of a feature index: its model, its files, and the offsets of a layer's vectors in them (docs/walk.md).
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -30,35 +29,35 @@ inline constexpr std::uint64_t feature_index_version = 1;
 /// Blocks begin at multiples of this, so that a mapping can be handed to a device.
 inline constexpr std::uint64_t feature_block_alignment = 4096;
 
-/// The vectors of one kind of a layer, [features, hidden_size], from `offset` of the layer's file on.
+/// The vectors of one kind of a layer, [features, hidden_size], at `offset` of the layer's file.
 struct feature_block {
   dtype type = dtype::f32;  ///< i2_s: ternary words
-  float scale = 1.f;        ///< of ternary words
+  float scale = 1.f;        ///< scale of ternary words
   std::uint64_t offset = 0, bytes = 0;
   std::uint32_t crc32 = 0;
 };
 
 struct feature_layer {
-  std::string file;  ///< beside index.json
+  std::string file;  ///< name of the file beside index.json
   std::uint32_t features = 0;
   std::array<feature_block, 3> blocks{};  ///< by feature_vector
   const feature_block& operator[](feature_vector which) const { return blocks[static_cast<std::size_t>(which)]; }
   feature_block& operator[](feature_vector which) { return blocks[static_cast<std::size_t>(which)]; }
-  /// Bytes of its file.
+  /// Bytes of the layer's file.
   std::uint64_t bytes() const { return blocks.back().offset + blocks.back().bytes; }
 };
 
-/// The manifest of a feature index. Its config has what identifies the model and what other layouts ask for: see
-/// read_feature_manifest.
+/// The manifest of a feature index. Its config has only the fields that identify the model and that other layouts need:
+/// see read_feature_manifest.
 struct feature_manifest {
   std::string source;  ///< name of the model's file or folder
-  std::string codec;   ///< as it was asked for: "own", "f32", ...
+  std::string codec;   ///< as requested: "own", "f32", ...
   decoder_config config;
-  std::vector<feature_layer> layers;  ///< the first ones, while the index is being made
+  std::vector<feature_layer> layers;  ///< only the first ones while the index is being made
   bool complete() const { return layers.size() == config.num_hidden_layers; }
 };
 
-/// Features of a layer: of a mixture those of its experts, one expert's behind the other's.
+/// Number of features of a layer. A mixture has those of its experts, one expert behind the other.
 constexpr std::uint32_t features_of_layer(const decoder_config& c) {
   return c.intermediate_size * (c.num_local_experts == 0 ? 1 : c.num_local_experts);
 }
@@ -92,7 +91,7 @@ inline float real(const json_place& place) {
   return value;
 }
 
-/// A checksum, as hex8 writes it.
+/// Reads a checksum that hex8 wrote.
 inline std::uint32_t sum(const json_place& place) {
   const std::string& text = place.text();
   std::uint32_t out = 0;
@@ -131,15 +130,15 @@ inline feature_block block(const json_place& place, std::uint64_t features, std:
 
 }  // namespace feature_json
 
-/// The file of a layer: layer-0007.bin.
+/// Name of a layer's file: layer-0007.bin.
 inline std::string feature_layer_file(std::uint32_t layer) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "layer-%04u.bin", layer);
   return text.data();
 }
 
-/// @param document a manifest's, read
-/// @throws file_error for a document that is no manifest, or one that contradicts itself
+/// @param document a manifest that was read
+/// @throws file_error for a document that is no manifest, or that contradicts itself
 inline feature_manifest feature_manifest_of(strict_json& document) {
   const json_place root(document.path(), "", &document.root());
   if (root["format"].text_or("") != feature_index_format)
@@ -209,7 +208,7 @@ inline feature_manifest read_feature_manifest(const std::filesystem::path& folde
   return feature_manifest_of(document);
 }
 
-/// Puts the manifest in its place, whole and on the disk. @throws file_error
+/// Replaces the manifest atomically and flushes it to the disk. @throws file_error
 inline void write_feature_manifest(const std::filesystem::path& folder, const feature_manifest& manifest) {
   using json = nlohmann::ordered_json;
   const decoder_config& c = manifest.config;

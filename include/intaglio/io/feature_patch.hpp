@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Changes to a feature index that leave it as it is: a journal beside it, to which features inserted, replaced and
-// removed are appended one by one (docs/walk.md). What apply() returned from is on the disk; a record that a killed
-// process left half written does not count.
+// Changes to a feature index that leave its files unchanged: a journal beside it, to which inserted, replaced and
+// removed features are appended (docs/walk.md). When apply() has returned, the change is on the disk. A record that a
+// killed process left unfinished does not count.
 #pragma once
 
 #include <algorithm>
@@ -28,21 +28,21 @@
 
 namespace intaglio::io {
 
-/// One change. A new feature comes behind the layer's last or in the place of a removed one; a removed one stays as a
-/// feature of zeros, so that no other changes its number. A restored one has the index's own vectors again.
+/// One change. A new feature takes the number of a removed one, or comes behind the layer's last. A removed one stays
+/// as a feature of zeros, so the numbers of others do not change. A restored one has the index's own vectors again.
 struct feature_change {
   feature_edit edit = feature_edit::insert;
   std::uint32_t layer = 0, feature = 0;
   std::array<std::vector<float>, 3> vectors{};  ///< by feature_vector, hidden_size each; none for remove and restore
 };
 
-/// An index and its journal. Movable; readers may be several, a writer is one.
+/// An index with its journal. Movable. There may be several readers, and one writer.
 class feature_patch final : public feature_changes {
  public:
   static constexpr std::string_view default_file = "patch.journal";
 
-  /// Reads the journal, where there is one. @param writes apply() may be called: no other process may at the same time
-  /// @throws file_error for a journal of another index, a damaged record, one that the index cannot have; another
+  /// Reads the journal, where there is one. @param writes apply() may be called: then no other process may write
+  /// @throws file_error for a journal of another index, a damaged record, a record that does not fit the index; another
   /// writer
   feature_patch(const feature_index& index, const std::filesystem::path& file, bool writes)
       : index_(&index), path_(file.string()) {
@@ -72,22 +72,22 @@ class feature_patch final : public feature_changes {
     if (auto lines = index_->differences(config); !lines.empty())
       throw mismatch_error((index_->path() / feature_index_file).string(), std::move(lines), {});
   }
-  /// Changes in the journal.
+  /// Number of changes in the journal.
   std::size_t changes() const { return changes_; }
-  /// Features of a layer, those inserted among them.
+  /// Number of features of a layer, with inserted ones.
   std::uint32_t features(std::uint32_t layer) const { return index_->layer(layer).features + added_[layer]; }
 
   bool is_removed(std::uint32_t layer, std::uint32_t feature) const {
     const auto found = overlay_.find({layer, feature});
     return found != overlay_.end() && found->second[0].empty();
   }
-  /// Where a new feature of a layer goes: the lowest removed one's place, else behind the last.
+  /// The number that a new feature of a layer gets: the lowest removed one, else the next behind the last.
   std::uint32_t place(std::uint32_t layer) const {
     for (auto at = overlay_.lower_bound({layer, 0}); at != overlay_.end() && at->first.first == layer; ++at)
       if (at->second[0].empty()) return at->first.second;
     return features(layer);
   }
-  /// What differs from the index, by layer and feature.
+  /// All features that differ from the index, ordered by layer and feature.
   std::vector<changed_feature> changed() const override {
     std::vector<changed_feature> out;
     for (const auto& [at, vectors] : overlay_)
@@ -98,7 +98,7 @@ class feature_patch final : public feature_changes {
     return out;
   }
 
-  /// Appends a change and makes it count. @throws argument_error for one that the index cannot have; file_error where
+  /// Appends a change, which then counts. @throws argument_error for one that does not fit the index; file_error where
   /// it cannot be written: then it does not count
   void apply(const feature_change& change) {
     if (!writes_) throw argument_error("journal", "one opened for writing", "one opened for reading");
@@ -117,8 +117,8 @@ class feature_patch final : public feature_changes {
         bytes.insert(bytes.end(), part.begin(), part.end());
       }
     put(bytes, crc32(std::span(bytes).subspan(begin)));
-    // What a killed writer left half done goes first; until the whole record is there, the next reader takes the rest
-    // for the same.
+    // The unfinished record of a killed writer is cut off first. Until the new record is complete, the next reader
+    // treats it as unfinished too.
     if (!platform::cut_file(descriptor_, end_)) fail("cannot cut");
     for (std::size_t done = 0; done < bytes.size();) {
       const std::int64_t count = platform::write_at(descriptor_, end_ + done, std::span(bytes).subspan(done));
@@ -130,7 +130,7 @@ class feature_patch final : public feature_changes {
     take(change);
   }
 
-  /// Values of vectors [first, first + count) of a layer as changed. @shape out: [count, hidden_size]
+  /// Reads the changed values of vectors [first, first + count) of a layer. @shape out: [count, hidden_size]
   void read_f32(std::uint32_t layer, feature_vector which, std::uint64_t first, std::uint64_t count,
                 std::span<float> out) const override {
     const std::size_t width = index_->config().hidden_size;
@@ -173,7 +173,7 @@ class feature_patch final : public feature_changes {
     return {.identity = index_->identity(), .hidden_size = index_->config().hidden_size};
   }
 
-  /// What a change would need to be, empty where it is sound.
+  /// Why a change does not fit; empty where it does.
   std::string fault_of(const feature_change& change) const {
     if (change.edit < feature_edit::insert || change.edit > feature_edit::restore)
       return "insert, update, remove or restore";
@@ -225,7 +225,7 @@ class feature_patch final : public feature_changes {
     const auto whole = static_cast<std::uint64_t>(status.size);
     const file_header wanted = file_head();
     file_header found;
-    if (whole < sizeof found) return;  // nothing, or what a killed writer left of its first record
+    if (whole < sizeof found) return;  // nothing, or the unfinished first record of a killed writer
     read(0, std::as_writable_bytes(std::span(&found, 1)));
     if (found.magic != wanted.magic)
       refuse(0, "not a journal of changes", "INTPATC1",
@@ -242,7 +242,7 @@ class feature_patch final : public feature_changes {
       read(end_, std::as_writable_bytes(std::span(&head, 1)));
       const bool known = head.magic == record_magic && head.edit >= 1 && head.edit <= 4;
       const std::uint64_t length = sizeof head + (has_vectors(static_cast<feature_edit>(head.edit)) ? vectors : 0) + 4;
-      if (known && length > whole - end_) return;  // half written
+      if (known && length > whole - end_) return;  // unfinished
       bytes.resize(static_cast<std::size_t>(known ? length : 0));
       std::uint32_t sum = 0;
       if (known) {
@@ -303,7 +303,7 @@ class feature_patch final : public feature_changes {
   std::string path_;
   platform::file_number descriptor_ = -1;
   bool writes_ = false;
-  std::uint64_t end_ = 0;  ///< behind the last whole record; 0: no header yet
+  std::uint64_t end_ = 0;  ///< end of the last complete record; 0: there is no header yet
   std::size_t changes_ = 0;
   std::vector<std::uint32_t> added_;  ///< by layer
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::array<std::vector<float>, 3>>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Routers of a feature index: of each layer a partition of its features into experts, and a linear map of the gates'
-// input that says which experts a token has (docs/walk.md). A file beside the index; feature_router_build.hpp makes
+// Routers of a feature index: each layer has a partition of its features into experts, and a linear map of the gates'
+// input that chooses a token's experts (docs/walk.md). It is a file beside the index; feature_router_build.hpp makes
 // one.
 #pragma once
 
@@ -27,7 +27,7 @@ namespace intaglio::io {
 
 /// The router of a layer.
 struct router_layer {
-  std::vector<std::uint32_t> expert_of;  ///< [features]: each belongs to one expert
+  std::vector<std::uint32_t> expert_of;  ///< [features]: the expert of each
   std::vector<float> bias;               ///< [experts]
   std::vector<float> weights;            ///< [experts, hidden_size]
   std::size_t experts() const { return bias.size(); }
@@ -37,10 +37,10 @@ struct router_layer {
 struct routed_expert {
   std::uint32_t expert = 0;
   float score = 0;  ///< weights . x + bias
-  float share = 0;  ///< softmax over the scores of the chosen
+  float share = 0;  ///< softmax over the scores of the chosen experts
 };
 
-/// Routers of all layers, held against the index that they are for.
+/// The routers of all layers, checked against their index.
 class feature_router {
  public:
   static constexpr std::string_view default_file = "router.bin";
@@ -58,8 +58,8 @@ class feature_router {
                              "one of its " + std::to_string(index.layer(layer).features) + " features", fault);
   }
 
-  /// @throws file_error: no router, one of another index, a file that is cut, longer, or does not have its checksum,
-  /// numbers that are none
+  /// @throws file_error: no router, one of another index, a file that is too short, too long or without its checksum,
+  /// numbers that are not finite
   static feature_router open(const std::filesystem::path& path, const feature_index& index) {
     const mapped_file file(path);
     const std::uint64_t size = file.size();
@@ -132,7 +132,7 @@ class feature_router {
     return {index, std::move(layers)};
   }
 
-  /// Takes its place when it is whole and on the disk. @throws file_error
+  /// Replaces the file atomically and flushes it to the disk. @throws file_error
   void write(const std::filesystem::path& path) const {
     atomic_file file(path);
     std::uint32_t sum = 0;
@@ -161,9 +161,9 @@ class feature_router {
     return layers_[index];
   }
 
-  /// The `count` experts (or all) with the largest scores for the input of a layer's gates, largest first, of equal
-  /// ones the lowest first. Sums in double.
-  /// @throws argument_error: an input of another width, or one that gives no numbers
+  /// The `count` experts (or all) with the largest scores for the input of a layer's gates: the largest first, the
+  /// lowest first where several are equal. Sums are in double.
+  /// @throws argument_error: an input of another width, or one that gives no finite scores
   std::vector<routed_expert> route(std::uint32_t layer_index, std::span<const float> x, std::size_t count) const {
     const router_layer& of = layer(layer_index);
     if (x.size() != header_.hidden_size)
@@ -188,8 +188,8 @@ class feature_router {
           std::exp(static_cast<double>(each.score) - static_cast<double>(out.front().score)) / whole);
     return out;
   }
-  /// Features of some experts, rising; of a layer with more features than the router knows those behind them too, which
-  /// belong to none.
+  /// The features of some experts, in rising order. Features that the router does not know (inserted ones) belong to no
+  /// expert and are always included.
   std::vector<std::uint32_t> features(std::uint32_t layer_index, std::span<const routed_expert> experts,
                                       std::size_t all_features) const {
     const router_layer& of = layer(layer_index);
@@ -213,7 +213,7 @@ class feature_router {
     out.layers = index.layers();
     return out;
   }
-  /// Empty where it is sound.
+  /// Why a router is invalid; empty where it is valid.
   static std::string fault_of(const router_layer& of, std::uint32_t features, std::uint32_t hidden_size) {
     if (of.expert_of.size() != features) return std::to_string(of.expert_of.size()) + " features";
     if (of.experts() == 0 || of.experts() > (std::min)(features, most_experts))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Makes routers of a feature index: experts are neighbouring features, clusters of gate vectors that point the same
-// way, or a mixture's own.
+// Makes routers of a feature index. An expert is a run of neighbouring features, a cluster of gate vectors with similar
+// directions, or an expert of a mixture.
 #pragma once
 
 #include <algorithm>
@@ -20,18 +20,19 @@ namespace intaglio::io {
 
 enum class router_method : std::uint8_t {
   contiguous,  ///< features [e n / experts, (e + 1) n / experts)
-  clusters,    ///< k-means of the gate vectors' directions, from features at equal distances
+  clusters,    ///< k-means over the directions of the gate vectors, starting from evenly spaced features
 };
 
 struct router_build_options {
-  std::uint32_t experts = 16;  ///< of each layer
+  std::uint32_t experts = 16;  ///< number of experts of each layer
   router_method method = router_method::clusters;
-  std::uint32_t rounds = 12;                             ///< of k-means at most
-  unsigned threads = 0;                                  ///< 0: one for each of the machine's
-  std::function<void(std::uint32_t layers)> progress{};  ///< of the calling thread: layers done
+  std::uint32_t rounds = 12;                             ///< largest number of rounds of k-means
+  unsigned threads = 0;                                  ///< number of threads; 0: one for each processor
+  std::function<void(std::uint32_t layers)> progress{};  ///< called on the calling thread with the number of finished
+                                                         ///< layers
 };
 
-/// Experts of gate vectors by their directions; the same for the same vectors. Every expert has a feature.
+/// Assigns gate vectors to experts by their directions. The result is deterministic, and every expert has a feature.
 /// @shape gates: [features, width]
 inline std::vector<std::uint32_t> clustered_experts(std::span<const float> gates, std::size_t width,
                                                     std::uint32_t experts, std::uint32_t rounds) {
@@ -67,7 +68,7 @@ inline std::vector<std::uint32_t> clustered_experts(std::span<const float> gates
     }
     for (std::uint32_t e = 0; e < experts; ++e) {
       if (sizes[e] != 0) continue;
-      // The feature that is least like the others of its own takes the empty place.
+      // An empty expert gets the feature that is least like the others of its expert.
       std::size_t least = features;
       for (std::size_t f = 0; f < features; ++f)
         if (sizes[out[f]] > 1 && (least == features || likeness[f] < likeness[least])) least = f;
@@ -92,8 +93,8 @@ inline std::vector<std::uint32_t> clustered_experts(std::span<const float> gates
   return out;
 }
 
-/// Routers whose weights are the mean gate vectors of their experts: a token has the experts whose features its input
-/// opens most, on the average.
+/// Builds routers whose weights are the mean gate vectors of their experts: a token gets the experts whose features its
+/// input activates most, on average.
 /// @throws argument_error: more experts than features, an index of a mixture; file_error
 inline feature_router build_router(const feature_index& index, const router_build_options& options = {}) {
   if (index.config().num_local_experts != 0)
@@ -142,8 +143,8 @@ inline feature_router build_router(const feature_index& index, const router_buil
   return {index, std::move(layers)};
 }
 
-/// The routers of a mixture: its experts and the products by which it chooses them.
-/// @throws argument_error: a model without experts, or an index of another; file_error
+/// Builds the routers of a mixture: its experts and the products by which it chooses them.
+/// @throws argument_error: a model without experts, or an index of another model; file_error
 inline feature_router mixture_router(const feature_index& index, const checkpoint& model) {
   const decoder_config& c = model.config();
   if (c.num_local_experts == 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The vectors of an FFN's features as a feature index holds them (docs/walk.md): one row a feature, tightly, in a codec
-// of files or as ternary words.
+// The vectors of an FFN's features in a feature index (docs/walk.md): one row for each feature, without gaps, in a
+// codec of files or as ternary words.
 #pragma once
 
 #include <cstddef>
@@ -18,20 +18,20 @@
 
 namespace intaglio::io {
 
-/// What a feature has: the vector that says when it fires, the one that scales it, and the one that it writes.
+/// The vectors of a feature: gate decides when it is active, up scales it, and down is what it writes.
 enum class feature_vector : std::uint8_t { gate, up, down };
 inline constexpr feature_vector feature_vectors[] = {feature_vector::gate, feature_vector::up, feature_vector::down};
 constexpr std::string_view name(feature_vector which) {
   return which == feature_vector::gate ? "gate" : which == feature_vector::up ? "up" : "down";
 }
 
-/// In an index dtype::i2_s stands for ternary words: columns 16w .. 16w+15 of a row are word w, the code (0, 1, 2 for
-/// -1, 0, +1) of its column c at bit 8 (c % 4) + 2 (c / 4), as the kernels have it (kernels/ternary_layout.hpp). All
-/// rows of a matrix share one scale, which stands in the manifest.
+/// Columns of a ternary word. In an index dtype::i2_s stands for ternary words: columns 16w .. 16w+15 of a row are word
+/// w, and the code (0, 1, 2 for -1, 0, +1) of its column c is at bit 8 (c % 4) + 2 (c / 4), as in
+/// kernels/ternary_layout.hpp. All rows of a matrix share one scale, which the manifest has.
 inline constexpr std::uint32_t ternary_word_columns = 16;
 constexpr std::uint32_t ternary_word_shift(std::uint32_t column) { return 8 * (column % 4) + 2 * (column / 4); }
 
-/// How the manifest spells a type.
+/// The name of a type in the manifest.
 constexpr std::string_view feature_type_name(dtype type) { return type == dtype::i2_s ? "ternary" : name(type); }
 constexpr bool is_feature_type(dtype type) {
   return type == dtype::i2_s || (is_decodable(type) && type != dtype::tq1_0 && type != dtype::tq2_0);
@@ -42,7 +42,7 @@ constexpr std::optional<dtype> feature_type_from_name(std::string_view text) {
   return std::nullopt;
 }
 
-/// Columns that a row of a type is a multiple of.
+/// The number of which a row's columns must be a multiple.
 constexpr std::uint32_t feature_row_step(dtype type) {
   return type == dtype::i2_s ? ternary_word_columns : info(type).block_elements;
 }
@@ -60,7 +60,7 @@ inline void encode_ternary_words(std::span<const std::int8_t> codes, std::span<s
     std::memcpy(out.data() + 4 * word, &bits, 4);
   }
 }
-/// The other way round. The field value 3 gives 2.
+/// Codes of ternary words. The field value 3 gives 2.
 inline void decode_ternary_words(std::span<const std::byte> words, std::span<std::int8_t> codes) {
   for (std::size_t word = 0; word < words.size() / 4; ++word) {
     std::uint32_t bits;
@@ -82,12 +82,12 @@ inline void decode_feature_rows(dtype type, std::span<const std::byte> rows, flo
   }
 }
 
-/// Byte of the first value that is no finite number, or ternary field that is no code, with what it is.
+/// The byte offset of the first value that is not finite, or of a ternary field that is no code, and its description.
 struct feature_fault {
   std::uint64_t byte = 0;
   std::string_view found;
 };
-/// Looks for one in bytes that begin at a row (or, of floats and ternary words, at an element).
+/// Searches for such a fault in bytes that begin at a row (for floats and ternary words, at an element).
 inline std::optional<feature_fault> find_feature_fault(dtype type, std::span<const std::byte> bytes) {
   if (type == dtype::i2_s) {
     for (std::size_t word = 0; word < bytes.size() / 4; ++word) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Where the vectors of a feature index come from, a layer at a time: a checkpoint's matrices (rows of gate and up are
-// features already, down is turned over within a bounded memory), or whatever else derives from feature_source.
+// Sources of a feature index's vectors, one layer at a time. checkpoint_features reads a checkpoint's matrices: rows of
+// gate and up are features already, and down is transposed within bounded memory. Other sources derive from
+// feature_source.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,7 @@
 
 namespace intaglio::io {
 
-/// Takes the next bytes of a layer's vectors.
+/// A function that gets the next bytes of a layer's vectors.
 using feature_sink = std::function<void(std::span<const std::byte>)>;
 
 class feature_source {
@@ -30,18 +31,18 @@ class feature_source {
   /// The file or folder, for messages.
   virtual const std::string& path() const = 0;
   virtual const decoder_config& config() const = 0;
-  /// Types and scales of a layer's vectors; places and checksums are the builder's.
+  /// Types and scales of a layer's vectors; the builder adds offsets and checksums.
   virtual feature_layer describe(std::uint32_t layer) = 0;
-  /// All vectors of a kind of the layer that was described last, in order, in whole rows. @throws file_error
+  /// Streams all vectors of a kind of the layer that was described last, in order, in whole rows. @throws file_error
   virtual void stream(std::uint32_t layer, feature_vector which, unsigned threads, const feature_sink& sink) = 0;
-  /// Holds some vectors of a layer of an index against the source's. @throws mismatch_error where they differ
+  /// Compares some vectors of a layer of an index with the source's. @throws mismatch_error where they differ
   virtual void expect_agreement(const feature_index& index, std::uint32_t layer) = 0;
-  /// @throws file_error where a file changed since it was opened
+  /// @throws file_error where a file changed after it was opened
   virtual void expect_unchanged() const = 0;
 };
 
-/// Rows of f32 as an index holds them. @param where for messages @throws file_error for values that the type cannot
-/// hold
+/// Encodes rows of f32 as an index holds them. @param where for messages @throws file_error for values that the type
+/// cannot hold
 inline void encode_feature_rows(dtype type, std::span<const float> values, std::span<std::byte> out,
                                 const std::string& path, const std::string& where) {
   encode_row(type, values, out);
@@ -59,7 +60,7 @@ inline void encode_feature_rows(dtype type, std::span<const float> values, std::
                        {});
 }
 
-/// Some numbers under `count`, the same ones for the same seed: 0, the last, and what is between by chance.
+/// Some numbers below `count`, deterministic for a seed: 0, the last, and random ones between.
 inline std::vector<std::uint64_t> sampled(std::uint64_t count, std::uint64_t wanted, std::uint64_t seed) {
   std::vector<std::uint64_t> out{0, count - 1};
   std::uint64_t state = seed * 0x9E3779B97F4A7C15u + 1;
@@ -73,9 +74,9 @@ inline std::vector<std::uint64_t> sampled(std::uint64_t count, std::uint64_t wan
 /// A checkpoint of a family with gated FFNs.
 class checkpoint_features : public feature_source {
  public:
-  /// @param codec f32, f16 or bf16 of all vectors; absent: the model's own, f32 for what it holds in blocks that run
-  /// across features
-  /// @param turn_bytes of memory for turning down over: where a layer takes more, its matrix is read several times
+  /// @param codec f32, f16 or bf16 of all vectors; absent: the model's own, and f32 for matrices whose blocks span
+  /// several features
+  /// @param turn_bytes memory for transposing down: where a layer needs more, its matrix is read several times
   checkpoint_features(checkpoint model, std::optional<dtype> codec, std::uint64_t turn_bytes)
       : model_(std::move(model)), codec_(codec), turn_bytes_(turn_bytes) {
     if (codec_ && *codec_ != dtype::f32 && *codec_ != dtype::f16 && *codec_ != dtype::bf16)
@@ -154,7 +155,7 @@ class checkpoint_features : public feature_source {
         if (wanted != found || described_[which].scale != index.layer(layer)[which].scale)
           refuse_feature(index, layer, which, feature, path());
       }
-    // Of down some rows of the checkpoint, each an element of every feature.
+    // A chunk of down is some rows of the checkpoint's matrix; each row has one element of every feature.
     const feature_vector down = feature_vector::down;
     const feature_block& block = index.layer(layer)[down];
     std::vector<float> row(described_.features), vector(static_cast<std::size_t>(columns)), rounded(vector.size());
@@ -205,7 +206,7 @@ class checkpoint_features : public feature_source {
       return encode_ternary_words(codes, out);
     }
     std::vector<float> values(elements);
-    model_.read_f32(from, first, count, values);  // which refuses what is not finite
+    model_.read_f32(from, first, count, values);  // it refuses values that are not finite
     if (from.stored.type == type) model_.read_rows(from, first, count, out);
     else encode_feature_rows(type, values, out, from.stored.file->path(), where(layer, which));
   }
@@ -224,8 +225,8 @@ class checkpoint_features : public feature_source {
         [&](std::size_t, std::size_t slot) { sink(places[slot]); });
   }
 
-  /// Rows of down as the checkpoint has them, [count, intermediate_size], an expert's matrix behind the other's; on any
-  /// thread.
+  /// Reads rows of down in the checkpoint's order, [count, intermediate_size], one expert's matrix behind the other; on
+  /// any thread.
   void read_down(std::uint32_t, std::uint64_t first, std::uint64_t count, std::span<std::int8_t> out) const {
     codes_[2]->rows(first, count, out);
   }
@@ -239,7 +240,8 @@ class checkpoint_features : public feature_source {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(codes[i]) * codes_[2]->scale();
   }
 
-  /// Down by features: passes over the matrix, each of which turns as many features as the memory takes.
+  /// Streams down by features: several passes over the matrix, each of which transposes as many features as fit in
+  /// memory.
   template <class T>
   void turn(std::uint32_t layer, unsigned threads, const feature_sink& sink) {
     for (std::uint32_t expert = 0; expert < experts(); ++expert) turn<T>(layer, expert, threads, sink);

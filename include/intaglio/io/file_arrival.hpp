@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A file that somebody still writes, from its beginning to its end, such as a download: who reads it waits for the
-// bytes.
+// A file that is still being written from its beginning to its end, such as a download. Readers wait for the bytes.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -9,15 +8,16 @@
 
 namespace intaglio::io {
 
-/// Any thread may call.
+/// The state of such a file. Any thread may call its functions.
 class file_arrival {
  public:
   virtual ~file_arrival() = default;
-  /// Bytes of the whole file.
+  /// Bytes of the complete file.
   virtual std::uint64_t size() const = 0;
-  /// Returns when the first `end` bytes are in the file. @throws what ended it; that what has been read is true no more
+  /// Waits until the first `end` bytes are in the file. @throws what ended the transfer, or that bytes which were
+  /// already read have changed
   virtual void wait(std::uint64_t end) const = 0;
-  /// Returns when all is there and was found to be what was promised. @throws as wait()
+  /// Waits until the file is complete and verified. @throws as wait()
   virtual void finish() const = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sequential reading of little-endian fields from a file through a small window.
+// Reads little-endian fields of a file in sequence, through a small window.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class file_cursor {
     return out;
   }
 
-  /// A u64 length and that number of bytes, at most `limit`.
+  /// Reads a u64 length and this number of bytes, at most `limit`.
   std::string text(std::string_view what, std::uint64_t limit) {
     const std::uint64_t start = offset_;
     const auto length = number<std::uint64_t>(what);
@@ -72,7 +72,7 @@ class file_cursor {
   void copy(void* out, std::size_t count) {
     auto* to = static_cast<std::byte*>(out);
     while (count != 0) {
-      if (offset_ >= begin_ + window_.size()) {  // never before it: fields are read forwards
+      if (offset_ >= begin_ + window_.size()) {  // never in front of the window: fields are read forwards
         window_.resize(static_cast<std::size_t>((std::min<std::uint64_t>)(window_bytes, left())));
         begin_ = offset_;
         file_->read(begin_, window_);

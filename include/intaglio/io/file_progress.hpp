@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How far a long operation on a file is.
+// The progress of a long operation on a file.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -13,7 +13,7 @@ namespace intaglio::io {
 struct file_progress {
   std::uint64_t bytes = 0, total_bytes = 0;
   std::size_t tensors = 0, total_tensors = 0;
-  std::string_view tensor;  ///< the one at work
+  std::string_view tensor;  ///< the current tensor
 };
 
 }  // namespace intaglio::io

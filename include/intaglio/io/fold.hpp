@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Writes a GGUF model with the changes of a feature index's journal folded in: a dense checkpoint whose FFNs are what a
-// walk over the changed index computes. Everything else is copied, byte for byte; the new file appears whole or not at
-// all.
+// Writes a GGUF model with the changes of a feature index's journal included: a dense checkpoint whose FFNs compute
+// what a walk over the changed index computes. Everything else is copied byte for byte. The new file appears as a whole
+// or not at all.
 #pragma once
 
 #include <algorithm>
@@ -29,21 +29,21 @@
 namespace intaglio::io {
 
 struct fold_report {
-  std::vector<std::uint32_t> layers;    ///< whose FFN changed
+  std::vector<std::uint32_t> layers;    ///< layers whose FFN changed
   std::uint32_t intermediate_size = 0;  ///< of the new file: larger where features were inserted
   std::uint64_t bytes = 0;              ///< of tensors
 };
 
-/// @throws argument_error for a mixture of experts: no journal changes one (feature_patch)
+/// @throws argument_error for a mixture of experts: journals cannot change one (feature_patch)
 inline void expect_foldable(const decoder_config& c) {
   if (c.num_local_experts != 0)
     throw argument_error("model", "one with one FFN a layer: a mixture's experts stay as they are",
                          std::to_string(c.num_local_experts) + " experts a layer");
 }
 
-/// The work of fold. A changed layer's gate, up and down become f32, in which the journal's vectors and the index's are
-/// exact, or stay ternary codes with the scale that they had. Where features were inserted every layer gets as many,
-/// those of others being zeros, up to whole blocks of what stays as it is.
+/// The work of fold. Gate, up and down of a changed layer become f32, which holds the vectors of journal and index
+/// exactly, or stay ternary codes with their scale. Where features were inserted, every layer gets the same number of
+/// features, filled up with zeros, and rounded up to whole blocks of matrices that keep their codec.
 class feature_folder {
  public:
   feature_folder(const std::filesystem::path& in, const feature_patch& patch, const std::filesystem::path& out,
@@ -86,7 +86,7 @@ class feature_folder {
     std::uint32_t layer = 0;
     feature_vector which = feature_vector::gate;
   };
-  /// Which of a layer's three a tensor is.
+  /// Which of a layer's three matrices a tensor is.
   std::optional<ffn_tensor> ffn(const gguf_tensor& tensor) const {
     for (std::uint32_t layer = 0; layer < index_.layers(); ++layer)
       for (const feature_vector which : feature_vectors)
@@ -105,7 +105,7 @@ class feature_folder {
                                                                                                      : dtype::i2_s;
   }
 
-  /// Rows of down are whole blocks, and kernels take groups of four.
+  /// Rounds the number of features up: rows of down are whole blocks, and kernels process groups of four.
   std::uint64_t whole_blocks(std::uint64_t features) const {
     std::uint64_t unit = 4;
     for (const gguf_tensor& tensor : file_.tensors())
@@ -161,7 +161,7 @@ class feature_folder {
       writer_.write(bytes);
     }
   }
-  /// Copies a tensor and appends zeros for features that it does not have.
+  /// Copies a tensor and appends zeros for the features that it lacks.
   void write_padded(const gguf_tensor& tensor, const ffn_tensor& of) {
     const std::uint64_t row = row_bytes(tensor.type, tensor.columns());
     if (of.which != feature_vector::down) {
@@ -178,7 +178,7 @@ class feature_folder {
     writer_.write(zeros);
   }
 
-  /// All vectors of a kind in f32 by features, zeros behind the last, [new_features, hidden_size].
+  /// All vectors of a kind in f32 by features, with zeros behind the last, [new_features, hidden_size].
   std::vector<float> values(const ffn_tensor& of) const {
     const std::size_t width = index_.config().hidden_size, count = patch_.features(of.layer);
     std::vector<float> out(static_cast<std::size_t>(new_features_) * width);
@@ -224,7 +224,7 @@ class feature_folder {
   bool ternary_ = false;
 };
 
-/// Folds the changes of a journal into the model that its index was made of. Memory: one matrix in f32, twice.
+/// Includes the changes of a journal in the model that its index was made of. Memory: one matrix in f32, twice.
 /// @param in a GGUF file  @throws file_error, mismatch_error for an index of another model, argument_error for a
 /// mixture
 inline fold_report fold(const std::filesystem::path& in, const feature_patch& patch, const std::filesystem::path& out,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// fold.hpp for a Hugging Face folder with safetensors: a new folder with one file of weights, in which the FFNs of
-// changed layers are f32, config.json with the features that there are then, and whatever else was in the folder. It
-// appears whole or not at all.
+// fold.hpp for a Hugging Face folder with safetensors. It writes a new folder with one file of weights, in which the
+// FFNs of changed layers are f32, config.json with the new number of features, and copies of the other files. The
+// folder appears as a whole or not at all.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -51,7 +51,7 @@ class hf_feature_folder {
     features_ = new_features_ = features;
     for (std::uint32_t layer = 0; layer < index_.layers(); ++layer)
       new_features_ = (std::max<std::uint64_t>)(new_features_, patch.features(layer));
-    if (new_features_ != features_) new_features_ = (new_features_ + 3) / 4 * 4;  // kernels take groups of four
+    if (new_features_ != features_) new_features_ = (new_features_ + 3) / 4 * 4;  // kernels process groups of four
   }
 
   fold_report run(const std::function<void(const file_progress&)>& progress) {
@@ -135,7 +135,7 @@ class hf_feature_folder {
       writer.write(bytes);
     }
   }
-  /// Copies a tensor and appends zeros for features that it does not have.
+  /// Copies a tensor and appends zeros for the features that it lacks.
   void write_padded(safetensors_writer& writer, const safetensors_tensor& tensor, feature_vector which) const {
     const std::uint64_t rows = which == feature_vector::down ? tensor.shape[0] : 1, row = tensor.bytes / rows;
     const std::vector<std::byte> zeros(static_cast<std::size_t>(row / features_ * (new_features_ - features_)));
@@ -175,7 +175,7 @@ class hf_feature_folder {
     out.write(std::as_bytes(std::span(text)));
     out.commit();
   }
-  /// Words, templates and notes; neither weights nor folders.
+  /// Copies the other files: tokenizer, templates and notes, but neither weights nor folders.
   void copy_rest(const std::filesystem::path& to) const {
     std::error_code failure;
     for (const auto& entry : std::filesystem::directory_iterator(in_, failure)) {
@@ -204,7 +204,7 @@ class hf_feature_folder {
   std::uint64_t features_ = 0, new_features_ = 0;
 };
 
-/// Folds the changes of a journal into the model of a Hugging Face folder that its index was made of. Memory: one
+/// Includes the changes of a journal in the model of a Hugging Face folder that its index was made of.
 /// matrix in f32, twice.
 /// @param out  a folder that is not there yet  @throws file_error; mismatch_error for an index of another model;
 /// argument_error for packed ternary weights and mixtures

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Matrices that files of a family hold as one, one behind the other, and models apart: q, k and v, gate and up, what
-// Mamba-2 reads, what streams are made of.
+// Matrices that some families' files hold as one, one behind the other, and that models have separately: q, k and v;
+// gate and up; the inputs of Mamba-2; the matrices that make streams.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace intaglio::io {
 
-/// Whether files of a family have such matrices in GGUF.
+/// Whether files of a family have fused matrices in GGUF.
 constexpr bool has_fused_matrices(const family& of) {
   return of.fused || of.fused_qkv || of.fused_gate_up || of.streams || of.recurrent == recurrence::mamba2;
 }
@@ -26,7 +26,7 @@ struct fused_part {
   std::string name;
   std::uint64_t first = 0, rows = 0;
 };
-/// What a tensor with this GGUF name holds in a family with fused matrices; nothing for one that is whole.
+/// The parts of a tensor with this GGUF name in a family with fused matrices; empty for a tensor that is not fused.
 [[gnu::cold]] inline std::vector<fused_part> fused_parts(const decoder_config& c, std::string_view name) {
   const family& facts = family_of(c.model_type);
   const bool fused = facts.fused || facts.fused_gate_up, fused_qkv = facts.fused || facts.fused_qkv;
@@ -65,8 +65,8 @@ struct fused_part {
   const std::string block = before(both ? gate_up : up);
   return {{block + "ffn_gate.weight", 0, inner}, {block + "ffn_up.weight", inner, inner}};
 }
-/// The matrix that files of GGUF have a tensor in, with its rows: its own; nothing where it stands behind the one
-/// before it.
+/// The fused GGUF tensor that a tensor is the first part of, with its rows; a tensor that is not fused gives itself.
+/// Absent where it is a later part.
 [[gnu::cold]] inline std::optional<std::pair<std::string, std::uint64_t>> fused_into(const decoder_config& c,
                                                                                      const stored_tensor& tensor) {
   const std::string_view name = tensor.name;
@@ -85,7 +85,7 @@ struct fused_part {
   return std::pair{tensor.name, tensor.rows};
 }
 
-/// Adds a tensor, or the parts of a fused one. @param turned what is done to q and k
+/// Adds a tensor, or the parts of a fused one. @param turned applied to q and k
 template <class Turned>
 [[gnu::cold]] void add_parts(checkpoint_builder& builder, checkpoint_tensor whole, const Turned& turned) {
   const auto add = [&](checkpoint_tensor tensor) {
@@ -109,7 +109,7 @@ template <class Turned>
     checkpoint_tensor out = whole;
     out.stored.name = part.name;
     out.stored.rows = part.rows;
-    out.dimensions = (std::min)(out.dimensions, 2u);  // matrices one behind the other
+    out.dimensions = (std::min)(out.dimensions, 2u);  // several matrices one behind the other
     out.stored.offset += part.first * row;
     out.stored.bytes = part.rows * row;
     for (tensor_piece& piece : out.pieces) {  // a view with strides has one

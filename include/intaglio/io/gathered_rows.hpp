@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Matrices that files hold with their rows between those of others: queries and the gates of attention's output head by
-// head; queries, keys, values and gates of delta rules key head by key head; gates and ups of experts one by one.
+// Matrices whose rows are interleaved with those of others in a file: queries and output gates of attention head by
+// head; queries, keys, values and gates of delta rules key head by key head; gates and ups of experts row by row.
 #pragma once
 
 #include <string>
@@ -13,16 +13,16 @@
 
 namespace intaglio::io {
 
-/// Rows of a stored matrix that follow one another there.
+/// Rows of a stored matrix that follow one another.
 struct row_run {
   std::uint64_t first = 0, rows = 0;
 };
-/// A matrix, by the runs of rows that it is made of, in its order.
+/// A matrix as the runs of rows that it consists of, in order.
 struct gathered_part {
   std::string name;
   std::vector<row_run> runs;
 };
-/// What a tensor with this GGUF name holds; nothing for one that is whole.
+/// The parts of a tensor with this GGUF name; empty for one that is not interleaved.
 inline std::vector<gathered_part> gathered_parts(const decoder_config& c, std::string_view name) {
   const auto block = [&](std::string_view tail) { return std::string(name.substr(0, name.size() - tail.size())); };
   if (constexpr std::string_view both = "ffn_gate_up_exps.weight"; c.num_local_experts != 0 && name.ends_with(both)) {
@@ -58,7 +58,7 @@ inline std::vector<gathered_part> gathered_parts(const decoder_config& c, std::s
   return {qkv, z};
 }
 
-/// Adds the parts of such a tensor. @return false: it is whole  @param add takes each
+/// Adds the parts of an interleaved tensor. @return false: it is not interleaved  @param add is called with each part
 template <class Add>
 bool add_gathered(checkpoint_builder& builder, const checkpoint_tensor& whole, const Add& add) {
   const auto parts = gathered_parts(builder.config(), whole.stored.name);
@@ -79,7 +79,7 @@ bool add_gathered(checkpoint_builder& builder, const checkpoint_tensor& whole, c
     return builder.fault("type of " + shown + ": expected rows that lie one after the other, found " +
                          std::string(intaglio::name(whole.stored.type))),
            true;
-  const std::uint64_t blocks = whole.stored.columns / layout.block_elements;  // what pieces count in
+  const std::uint64_t blocks = whole.stored.columns / layout.block_elements;  // the unit in which pieces count
   for (const gathered_part& part : parts) {
     checkpoint_tensor out = whole;
     out.stored.name = part.name;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// generation_config.json of a Hugging Face folder: which tokens end a generation, and what else it asks for. Sampling
-// is set by the program that runs the model, so the rest is not followed; it is named, never dropped. Keys and
-// defaults: transformers' GenerationConfig.
+// generation_config.json of a Hugging Face folder: the tokens that end a generation, and its other keys. The program
+// that runs the model sets sampling, so the other keys are not followed, but each is reported. Keys and defaults:
+// transformers' GenerationConfig.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace intaglio::io {
 
-/// A key that is read by nobody, with its value as JSON.
+/// A key that the library does not use, with its value as JSON.
 struct unused_key {
   std::string key, value;
 };
@@ -26,7 +26,7 @@ struct unused_key {
 struct generation_config {
   std::vector<std::int64_t> eos_ids;    ///< tokens that end a generation
   std::vector<unused_key> unused;       ///< all other keys
-  std::vector<std::string> warnings{};  ///< of those, the ones that would change even greedy text
+  std::vector<std::string> warnings{};  ///< warnings for unused keys that would change even greedy text
 };
 
 /// eos_token_id as it may be in a config.json or generation_config.json: a number, a list of numbers, or null.
@@ -39,7 +39,7 @@ inline std::vector<std::int64_t> eos_ids_of(const json_place& field) {
   return out;
 }
 
-/// A key that changes greedy text unless it has its neutral value; null always is neutral.
+/// A key that changes greedy text unless it has its neutral value; null is always neutral.
 struct text_changing_key {
   std::string_view key;
   std::optional<double> neutral;

@@ -14,7 +14,7 @@
 
 namespace intaglio::io {
 
-/// Metadata and tensor list of a model. Metadata is that of the first part.
+/// Metadata and tensor list of a model. The metadata is that of the first part.
 class gguf {
  public:
   /// @throws file_error; for a split model also where parts are missing or do not belong together
@@ -25,11 +25,11 @@ class gguf {
     out.index();
     return out;
   }
-  /// A whole model in memory, which must outlive the result. @throws file_error
+  /// Opens a whole model in memory, which must outlive the result. @throws file_error
   static gguf from_memory(std::span<const std::byte> bytes, std::string name) {
     return from_file(mapped_file::from_memory(bytes, std::move(name)));
   }
-  /// A whole model in one file. @throws file_error
+  /// Opens a whole model in one file. @throws file_error
   static gguf from_file(mapped_file file) {
     gguf out;
     out.parts_.emplace_back(std::move(file), std::size_t{0}, std::nullopt);
@@ -70,7 +70,7 @@ class gguf {
     return first().array<T>(key);
   }
 
-  /// Hands the files over to the reader of the tensors.
+  /// Gives the files to the reader of the tensors.
   std::vector<gguf_part> release_parts() && { return std::move(parts_); }
 
  private:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A GGUF file's config: sizes, experts, multipliers, and a judgement of every key. Key names: llama.cpp's
-// llama-arch.cpp.
+// A GGUF file's config: sizes, experts, multipliers, and a check of every key. Key names: llama.cpp's llama-arch.cpp.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +19,7 @@
 
 namespace intaglio::io {
 
-/// The config that the keys of a GGUF file state. @throws file_error for a key that is absent, of another type or out
+/// Reads the config from the keys of a GGUF file. @throws file_error for a key that is absent, of another type or out
 /// of range
 class gguf_config : public gguf_layers {
  public:
@@ -40,18 +39,18 @@ class gguf_config : public gguf_layers {
   }
 
  private:
-  /// llama.cpp's numbers: 0 none, 1 mean, 2 the first token's (CLS), 3 the last token's, 4 a score (reranking).
+  /// Reads llama.cpp's pooling: 0 none, 1 mean, 2 the first token's (CLS), 3 the last token's, 4 a reranker's score.
   void read_pooling() {
     const std::uint32_t stated = value("pooling_type").value_or(0);
     if (stated == 1) pooling_ = pooling::mean;
     if (stated == 2) pooling_ = pooling::first;
     if (stated == 3) pooling_ = pooling::last;
-    if (stated == 4 && family_of(config_.model_type).encoder) pooling_ = pooling::first;  // the score is of that
+    if (stated == 4 && family_of(config_.model_type).encoder) pooling_ = pooling::first;  // of the first token
     else if (stated > 3)
       warn(key("pooling_type") + ": expected 0 .. 3, found " + std::to_string(stated) +
            ": embeddings are of the last token unless another way is asked for");
   }
-  /// What encoders state; llama.cpp knows their activation by their architecture.
+  /// Reads the keys of encoders. llama.cpp derives their activation from the architecture.
   [[gnu::cold]] void read_encoder() {
     decoder_config& c = config_;
     const family& of = family_of(c.model_type);
@@ -87,10 +86,10 @@ class gguf_config : public gguf_layers {
     read_optional_parts();
     const bool kinds = facts.kinds_of_layers;
     config_.num_attention_heads = required_for_layers("attention.head_count");
-    if (facts.default_expert_width != 0)  // models whose layers all have experts have no other width
+    if (facts.default_expert_width != 0)  // in models whose layers all have experts the experts have no other width
       config_.intermediate_size = for_layers("feed_forward_length").value_or(0);
     else if (!kinds && !facts.single_sublayers) config_.intermediate_size = required_for_layers("feed_forward_length");
-    config_.no_rope_layer_interval = facts.no_rope_interval;  // no key says it
+    config_.no_rope_layer_interval = facts.no_rope_interval;  // no key states it
     if (facts.recurrent == recurrence::short_conv) read_short_conv();
     else if (facts.recurrent == recurrence::mamba2) read_state_space();
     else if (!kinds)
@@ -105,10 +104,10 @@ class gguf_config : public gguf_layers {
     else read_head_dim();
     if (facts.streams) read_streams();
     if (facts.dense_products) read_dense_products();
-    // In llama.cpp the architecture "bitnet" is the older model with SiLU, run in floating point.
+    // In llama.cpp the architecture "bitnet" is the older model with SiLU, computed in floating point.
     config_.hidden_act = architecture_ == "bitnet" ? activation::silu : facts.act;
     config_.activation_type = architecture_ == "bitnet" ? dtype::f32 : dtype::i8;
-    // Files of "bitnet-25" hold their embedding a second time as the head, others may.
+    // Files of "bitnet-25" have their embedding a second time as the head; other files may too.
     config_.tie_word_embeddings = architecture_ == "bitnet-25" || file_.find_tensor("output.weight") == nullptr ||
                                   (bitnet && head_is_embedding());
     read_rope_scaling(bitnet);
@@ -142,11 +141,11 @@ class gguf_config : public gguf_layers {
     if (!file_.value<bool>(key("rope.scaling.finetuned")).value_or(true)) config_.no_rope_layer_interval = 1;
     config_.logits_scaling = multiplier("logit_scale", 1.f);
   }
-  /// Codes of all matrices say that the layers are ternary, and what their inputs are: programs that multiply by I2_S
-  /// round them to int8, those of TQ1_0 and TQ2_0 do not. Where a model is otherwise `convert` says so in a key of its
-  /// own.
+  /// Finds whether the layers are ternary from the codecs of all matrices, and the type of their inputs from the codec:
+  /// programs that multiply by I2_S round the inputs to int8, those that multiply by TQ1_0 and TQ2_0 do not. Where a
+  /// model differs, `convert` writes a key of its own.
   [[gnu::cold]] void read_ternary() {
-    bool all = true, some = false, of_fork = false;  // rows that are no whole blocks are of another codec
+    bool all = true, some = false, of_fork = false;  // rows that are no whole blocks have another codec
     for (const gguf_tensor& tensor : file_.tensors()) {
       if (!tensor.name.starts_with("blk.") || tensor.dimensions < 2) continue;
       all = all && is_ternary(tensor.type);
@@ -190,7 +189,7 @@ class gguf_config : public gguf_layers {
     else if (may_share_expert(family_of(config_.model_type)))
       config_.shared_expert_intermediate_size = value("expert_shared_feed_forward_length").value_or(0);
     const std::uint32_t dense = config_.intermediate_size;
-    // Where dense layers have a width of their own, experts have another key; all layers here have experts.
+    // Where dense layers have a different width, the width of experts has another key; here all layers have experts.
     if (family_of(config_.model_type).kinds_of_layers)
       config_.shared_expert_intermediate_size =
           std::exchange(config_.intermediate_size, required("expert_feed_forward_length"));
@@ -201,7 +200,7 @@ class gguf_config : public gguf_layers {
     if (has_scored_router(family_of(config_.model_type))) read_scored_router(dense);
   }
 
-  /// @param dense the width of FFNs without experts
+  /// Reads the keys of routers with other scores than logits. @param dense the width of FFNs without experts
   [[gnu::cold]] void read_scored_router(std::uint32_t dense) {
     decoder_config& c = config_;
     const std::uint32_t usual = gguf_gating(family_of(c.model_type).score);
@@ -224,7 +223,7 @@ class gguf_config : public gguf_layers {
     c.shared_expert_intermediate_size = static_cast<std::uint32_t>(shared);
   }
 
-  /// Every key under the architecture's prefix is read, harmless or at its neutral value; the others are named.
+  /// Checks every key under the architecture's prefix: one that is not read, harmless or neutral is a warning.
   void judge_keys() {
     const std::string prefix = architecture_ + ".";
     constexpr std::size_t named = 16;
@@ -245,7 +244,7 @@ class gguf_config : public gguf_layers {
         rule.use == gguf_key_use::dense_products)
       return;
     if (rule.use == gguf_key_use::shared_expert && config_.shared_expert_intermediate_size != 0) return;
-    // Of a Granite without experts it is the width of its FFN, as converters write it.
+    // In a Granite without experts this key is the width of its FFN, as converters write it.
     if (rule.use == gguf_key_use::shared_expert && family_of(config_.model_type).multipliers &&
         value(rule.tail) == config_.intermediate_size)
       return;
@@ -314,7 +313,7 @@ class gguf_config : public gguf_layers {
       refuse(key("attention.value_length"),
              wide + (length ? " as attention.key_length" : " as embedding_length / attention.head_count"),
              std::to_string(*values));
-    if (config_.no_rope_layer_interval == 1) return;  // no channel turns
+    if (config_.no_rope_layer_interval == 1) return;  // no channel is rotated
     if (const auto rotated = value("rope.dimension_count");
         rotated && *rotated < config_.head_dim && family_of(config_.model_type).partial_rotary)
       config_.rotary_dim = *rotated;

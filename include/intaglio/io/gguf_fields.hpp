@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Keys of a GGUF file under its architecture, and what is read of them so far.
+// The keys of a GGUF file under its architecture, and the config that is read from them.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace intaglio::io {
 
-/// A file, and the config that is read of it.
+/// A GGUF file, and the config that is read from it.
 class gguf_fields {
  public:
   explicit gguf_fields(const gguf& file) : file_(file) {}
@@ -26,9 +26,9 @@ class gguf_fields {
   const decoder_config& config() const { return config_; }
   const std::string& stated_architecture() const { return architecture_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
-  /// Layers behind the last one, which draft tokens and are not read.
+  /// Number of layers behind the last one that draft tokens and are not read.
   std::uint32_t draft_layers() const { return draft_layers_; }
-  /// How embeddings are pooled, where the file says it.
+  /// The pooling of embeddings; absent where the file does not state it.
   std::optional<intaglio::pooling> pooling() const { return pooling_; }
 
  protected:
@@ -45,7 +45,7 @@ class gguf_fields {
     if (!found) refuse(key(tail), "a number", "no such key");
     return *found;
   }
-  /// A number that all layers share: once, or once for each layer.
+  /// A number that is equal for all layers; the file states it once, or once for each layer.
   std::optional<std::uint32_t> for_layers(std::string_view tail) const {
     const std::string name = key(tail);
     const gguf_value* stored = file_.first().find(name);

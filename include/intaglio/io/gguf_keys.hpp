@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What each metadata key under an architecture's prefix means to this library: read, harmless, or allowed only with the
-// value that changes nothing. Key names: gguf-py's constants.py and llama.cpp's llama-arch.cpp.
+// The meaning of each metadata key under an architecture's prefix: read, harmless, or allowed only with the value that
+// changes nothing. Key names: gguf-py's constants.py and llama.cpp's llama-arch.cpp.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -14,26 +14,26 @@
 
 namespace intaglio::io {
 
-/// The key with the type of inputs of a Llama's ternary layers, where the codec does not say it: i8 or f32.
+/// The key of the input type of a Llama's ternary layers, i8 or f32, where the codec does not determine it.
 inline constexpr std::string_view activation_type_key = "intaglio.activation_type";
 
 enum class gguf_key_use : std::uint8_t {
   read,              ///< by gguf_config
-  harmless,          ///< no part of what is computed
-  neutral,           ///< a number that must be `neutral` or `absent`, both of which leave the computation as it is
-  neutral_head_dim,  ///< a number that must be the heads' width
+  harmless,          ///< not part of the computation
+  neutral,           ///< a number that must be `neutral` or `absent`; both change nothing
+  neutral_head_dim,  ///< a number that must be head_dim
   neutral_scale,     ///< a factor of attention scores: 0, or 1 / sqrt(head_dim); read where the family has multipliers
   longrope,          ///< as `neutral`; read where the file has factors of longrope
-  streams,           ///< as `neutral`; read where streams run beside each other
-  layer_inputs,      ///< as `neutral`; read where layers are of kinds, or streams run beside each other
+  streams,           ///< as `neutral`; read in families with parallel streams
+  layer_inputs,      ///< as `neutral`; read where layers have kinds, or in families with parallel streams
   multiplier,        ///< as `neutral`; read where the family has multipliers
-  scored_router,     ///< as `neutral`; read where routers judge experts by scores that are no logits
-  shared_expert,     ///< as `neutral`; read where the family has an expert that every token has
-  shared_experts,    ///< as `neutral`; read where the family has several of them; 1 where it has one
-  draft_layers,      ///< as `neutral`; read where files of the family may have layers that draft tokens
-  layer_norm,        ///< read where norms are LayerNorms, unknown to others
-  dense_products,    ///< read where products may be behind the last norm, unknown to others
-  causal,            ///< as `neutral`; false of encoders
+  scored_router,     ///< as `neutral`; read where routers have scores that are not logits
+  shared_expert,     ///< as `neutral`; read in families with a shared expert
+  shared_experts,    ///< as `neutral`; read in families with several shared experts; 1 in families with one
+  draft_layers,      ///< as `neutral`; read in families whose files may have layers that draft tokens
+  layer_norm,        ///< read where norms are LayerNorms; unknown in other families
+  dense_products,    ///< read where products may be behind the last norm; unknown in other families
+  causal,            ///< as `neutral`; false in encoders
   scaled_queries,    ///< as `neutral`; read where queries behind the original context are scaled by their position
   softcap,           ///< as `neutral`; read where the family has bounds of scores and logits
 };
@@ -41,7 +41,7 @@ enum class gguf_key_use : std::uint8_t {
 /// The value of expert_gating_func for a score.
 constexpr std::uint32_t gguf_gating(expert_score by) { return by == expert_score::logistic ? 2 : 1; }
 
-/// Whether a family knows keys of that use.
+/// Whether a family has keys of this use.
 constexpr bool knows(const family& of, gguf_key_use use) {
   return (use != gguf_key_use::layer_norm || of.layer_norms) &&
          (use != gguf_key_use::dense_products || of.dense_products);
@@ -54,7 +54,7 @@ struct gguf_key_rule {
   float neutral = 0.f, absent = 0.f;
 };
 
-/// In the order of llama.cpp's list. A key that is not here is unknown, and the loader warns of it by name.
+/// All rules, in the order of llama.cpp's list. A key that is not in it is unknown, and the loader warns of it by name.
 inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"vocab_size"},
     {"context_length"},
@@ -86,19 +86,20 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"ssm.inner_size"},
     {"attention.recurrent_layers"},
     {"full_attention_interval"},
-    {"n_deepstack_layers", gguf_key_use::harmless},       // of images
-    {"rope.dimension_sections", gguf_key_use::harmless},  // of text alone all sections have one position
-    // Of YaRN.
+    {"n_deepstack_layers", gguf_key_use::harmless},       // about images
+    {"rope.dimension_sections", gguf_key_use::harmless},  // for text all sections have the same position
+    // Keys of YaRN.
     {"rope.scaling.original_context_length"},
     {"rope.scaling.yarn_beta_fast"},
     {"rope.scaling.yarn_beta_slow"},
-    {"rope.scaling.finetuned", gguf_key_use::harmless},  // how the weights were made; of Granites read: false is none
+    {"rope.scaling.finetuned", gguf_key_use::harmless},  // how the weights were made; read for Granite: false means no
+                                                         // rotation
     {"pooling_type"},
     {"dense_2_feat_in", gguf_key_use::dense_products},
     {"dense_2_feat_out", gguf_key_use::dense_products},
     {"dense_3_feat_in", gguf_key_use::dense_products},
     {"dense_3_feat_out", gguf_key_use::dense_products},
-    // Of writers.
+    // Keys about the program that wrote the file.
     {"tensor_data_layout", gguf_key_use::harmless},
     {"dropout", gguf_key_use::harmless},
     {"attention.dropout", gguf_key_use::harmless},
@@ -144,14 +145,14 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"swin_norm", gguf_key_use::neutral},
 };
 
-/// The rule of a key by its name without the architecture; null for a key that this library does not know.
+/// The rule of a key by its name without the architecture; null for an unknown key.
 constexpr const gguf_key_rule* gguf_key_rule_of(std::string_view tail) {
   const auto* const found = std::find_if(std::begin(gguf_key_rules), std::end(gguf_key_rules),
                                          [&](const gguf_key_rule& rule) { return rule.tail == tail; });
   return found == std::end(gguf_key_rules) ? nullptr : found;
 }
 
-/// Prefixes of keys that say nothing of a model's mathematics, whatever stands behind them.
+/// Prefixes of keys that do not affect the computation.
 inline constexpr std::string_view gguf_free_prefixes[] = {"general.", "tokenizer.", "split.", "quantize.", "imatrix."};
 
 }  // namespace intaglio::io

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which layers of a GGUF file differ from the others: windows, recurrences, kinds of heads.
+// The keys of a GGUF file by which layers differ: windows, recurrences, kinds of heads.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +19,13 @@
 
 namespace intaglio::io {
 
-/// Reads what layers differ in.
+/// Reads the keys by which layers differ.
 class gguf_layers : public gguf_rope {
  public:
   using gguf_rope::gguf_rope;
 
  protected:
-  /// Layers that draft tokens are counted with the others, and are the last ones.
+  /// Leaves out layers that draft tokens. Files count them with the others; they are the last ones.
   [[gnu::cold]] void leave_draft_layers() {
     draft_layers_ = value("nextn_predict_layers").value_or(0);
     if (draft_layers_ >= config_.num_hidden_layers)
@@ -34,14 +34,14 @@ class gguf_layers : public gguf_rope {
              std::to_string(draft_layers_));
     config_.num_hidden_layers -= draft_layers_;
   }
-  /// What some models of a family alone have, which the tensors say.
+  /// Finds the parts that only some models of a family have, from the tensors.
   [[gnu::cold]] void read_optional_parts() {
     const family& facts = family_of(config_.model_type);
     if (facts.optional_norms) config_.use_qk_norm = file_.find_tensor("blk.0.attn_q_norm.weight") != nullptr;
     if (facts.optional_biases) config_.attention_bias = file_.find_tensor("blk.0.attn_q.bias") != nullptr;
   }
 
-  /// Heads, caches and FFNs by kind of layer, Gemma 4's.
+  /// Reads heads, caches and FFNs by kind of layer (Gemma 4).
   [[gnu::cold]] void read_kinds() {
     decoder_config& c = config_;
     c.attention_multiplier = 1.f;
@@ -67,7 +67,7 @@ class gguf_layers : public gguf_rope {
     read_turning_pairs();
   }
 
-  /// Which layers have the window, a truth for each.
+  /// Reads which layers have the window, one boolean for each.
   [[gnu::cold]] void read_windows_of_layers() {
     decoder_config& c = config_;
     c.sliding_window = required("attention.sliding_window");
@@ -79,8 +79,8 @@ class gguf_layers : public gguf_rope {
              windowed ? std::to_string(windowed->size()) : "no such list");
   }
 
-  /// Streams beside each other and what comes with them, Gemma 3n's. Ranks and rows that no key states are those of the
-  /// tensors.
+  /// Reads parallel streams and the sizes that belong to them (Gemma 3n). Ranks and rows that no key states are taken
+  /// from the tensors.
   [[gnu::cold]] void read_streams() {
     decoder_config& c = config_;
     c.attention_multiplier = 1.f;
@@ -104,8 +104,8 @@ class gguf_layers : public gguf_rope {
     read_sparsity();
   }
 
-  /// Standard deviations from the mean of a layer's gates to where features begin; layers with none have minus
-  /// infinity, as the quantile of 0. The number is that of a part of whole millionths, as config.json states it.
+  /// Reads the standard deviations above the mean of a layer's gates from which features are kept: minus infinity in
+  /// layers that keep all. The number becomes a fraction in whole millionths, as config.json states it.
   [[gnu::cold]] void read_sparsity() {
     decoder_config& c = config_;
     const std::string name = key("activation_sparsity_scale");
@@ -130,7 +130,7 @@ class gguf_layers : public gguf_rope {
     c.sparse_deviations = std::fabs(snapped - one) < 1e-5 ? static_cast<float>(snapped) : one;
   }
 
-  /// A number of the layers of a kind and that of the others, 0 where they have the same.
+  /// The number of one kind of layer, and that of the other kind, which is 0 where both are equal.
   template <class Kind>
   [[gnu::cold]] std::pair<std::uint32_t, std::uint32_t> by_kind(std::string_view tail, Kind&& first) const {
     const std::string name = key(tail);
@@ -153,7 +153,7 @@ class gguf_layers : public gguf_rope {
     return {one, found[1].value_or(one) == one ? 0 : *found[1]};
   }
 
-  /// Two products behind the last norm, hidden_size to some width and back, where the file has them.
+  /// Reads the two products behind the last norm, hidden_size to some width and back, where the file has them.
   [[gnu::cold]] void read_dense_products() {
     const gguf_tensor* const first = file_.find_tensor("dense_2.weight");
     if (first == nullptr)
@@ -183,7 +183,7 @@ class gguf_layers : public gguf_rope {
     const std::uint32_t interval = family_of(config_.model_type).window_interval;
     config_.sliding_window = window.value_or(gemma ? 0 : family_of(config_.model_type).default_window);
     if (interval == 0 && config_.sliding_window >= config_.max_position_embeddings)
-      config_.sliding_window = 0;  // all of them
+      config_.sliding_window = 0;  // a window over all positions
     if (config_.sliding_window == 0)
       return not_used({"attention.sliding_window_pattern", "rope.freq_base_swa"}, "the model has no window");
     config_.sliding_window_pattern = window_pattern(interval);
@@ -193,14 +193,14 @@ class gguf_layers : public gguf_rope {
     if (config_.sliding_window_pattern == 1 && family_of(config_.model_type).globals_stand)
       refuse(key("attention.sliding_window"), "0 where all layers see all positions",
              std::to_string(config_.sliding_window));
-    if (config_.sliding_window_pattern == 1)  // every layer sees all
+    if (config_.sliding_window_pattern == 1)  // every layer sees all positions
       config_.sliding_window = config_.sliding_window_pattern = 0;
-    // No key says it: llama.cpp knows the 27B models, whose scores are scaled otherwise, by their layers.
+    // No key states this: llama.cpp recognises the 27B models, whose scores are scaled otherwise, by their layers.
     if (is_gemma(config_.model_type) && config_.num_hidden_layers == (gemma ? 62u : 46u))
       config_.query_pre_attn_scalar = config_.hidden_size / config_.num_attention_heads;
   }
 
-  /// Layer 0 and every n-th one behind it see all positions: a number, or for each layer whether it has the window.
+  /// Reads windows where layer 0 and every n-th layer after it see all positions: n, or one boolean for each layer.
   [[gnu::cold]] void read_windows_from_first() {
     const family& of = family_of(config_.model_type);
     const std::string name = key("attention.sliding_window_pattern");
@@ -223,7 +223,7 @@ class gguf_layers : public gguf_rope {
              "another order");
   }
 
-  /// How often a layer sees all keys: a number, or for each layer whether it has the window.
+  /// How often a layer sees all keys: the file has a number, or one boolean for each layer.
   std::uint32_t window_pattern(std::uint32_t absent) const {
     const std::string name = key("attention.sliding_window_pattern");
     const gguf_value* stored = file_.first().find(name);
@@ -238,7 +238,7 @@ class gguf_layers : public gguf_rope {
     return *pattern;
   }
 
-  /// Heads of a recurrent state and their rows and columns, and the taps of the convolution in front of it.
+  /// Reads the heads of a recurrent state with their rows and columns, and the taps of the convolution in front of it.
   [[gnu::cold]] void read_state_sizes() {
     delta_net_config& sizes = config_.delta_net;
     config_.conv_taps = required("ssm.conv_kernel");
@@ -253,7 +253,7 @@ class gguf_layers : public gguf_rope {
     sizes.value_dim = inner / sizes.value_heads;
   }
 
-  /// Value heads of qwen35 and qwen35moe are written in turn: of all key heads the first, then the second.
+  /// Reads delta rules. Value heads of qwen35 and qwen35moe are in turn: the first of every key head, then the second.
   void read_delta_net() {
     read_state_sizes();
     config_.delta_net.in_turn = has_values_in_turn(family_of(config_.model_type));
@@ -274,8 +274,8 @@ class gguf_layers : public gguf_rope {
     config_.recurrent_layers = layer_set::all_but_every(interval, layers);
   }
 
-  /// Mamba-2 beside attention, and in Nemotron-H layers of FFNs alone, which are those with a width, and of mixtures,
-  /// which have a router too.
+  /// Reads Mamba-2 layers. Nemotron-H also has layers with only an FFN, which are those with a width, and layers with
+  /// only a mixture, which also have a router.
   [[gnu::cold]] void read_state_space() {
     decoder_config& c = config_;
     delta_net_config& sizes = c.delta_net;
@@ -307,7 +307,7 @@ class gguf_layers : public gguf_rope {
     if (c.expert_layers.empty()) c.intermediate_size = std::exchange(c.dense_intermediate_size, 0);
   }
 
-  /// A key with a number for each layer, at most layer_pattern::max_period of them.
+  /// Reads a key with a number for each layer, at most layer_pattern::max_period of them.
   [[gnu::cold]] std::vector<std::uint32_t> numbers_of_layers(const std::string& name, std::string_view which) const {
     const gguf_value* stored = file_.first().find(name);
     const std::uint32_t layers = config_.num_hidden_layers;
@@ -330,7 +330,7 @@ class gguf_layers : public gguf_rope {
     config_.conv_taps = required("shortconv.l_cache");
   }
 
-  /// Layers without heads of keys are recurrent.
+  /// Marks layers without key heads as recurrent.
   [[gnu::cold]] void read_layers_without_keys() {
     const std::string name = key("attention.head_count_kv");
     const std::vector<std::uint32_t> each =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The keys of a GGUF file for a model that comes from elsewhere, as llama.cpp's convert_hf_to_gguf.py and, for BitNet,
-// microsoft/BitNet's convert-hf-to-gguf-bitnet.py write them.
+// Writes the keys of a GGUF file for a model from any form of files, as llama.cpp's convert_hf_to_gguf.py and, for
+// BitNet, microsoft/BitNet's convert-hf-to-gguf-bitnet.py do.
 #pragma once
 
 #include <algorithm>
@@ -29,16 +29,16 @@
 
 namespace intaglio::io {
 
-/// general.architecture of a GGUF for this config. "bitnet" is SiLU with f32 activations, "bitnet-b1.58" relu2 with
-/// int8 ones.
+/// general.architecture of a GGUF for this config. "bitnet" has SiLU and f32 activations, "bitnet-b1.58" relu2 and int8
+/// ones.
 inline std::string gguf_architecture(const decoder_config& c) {
   if (family_of(c.model_type).single_sublayers && c.num_local_experts != 0) return "nemotron_h_moe";
   if (c.model_type != architecture::bitnet) return std::string(name(c.model_type));
   return c.hidden_act == activation::silu ? "bitnet" : "bitnet-b1.58";
 }
 
-/// eos_token_id, eot_token_id and eom_token_id, which is where llama.cpp looks, and all ends in a key of our own where
-/// these three and the texts that it knows are not all of them. @return whether llama.cpp will miss one
+/// Writes eos_token_id, eot_token_id and eom_token_id, which llama.cpp reads. Where these and the texts that llama.cpp
+/// knows are not all ends, all are also written to a key of this library. @return whether llama.cpp will miss one
 inline bool write_end_keys(gguf_writer& out, const vocabulary& from) {
   std::array<std::pair<const char*, std::optional<std::int64_t>>, 3> keys{
       {{"eos_token_id", from.eos_id}, {"eot_token_id", from.eot_id}, {"eom_token_id", from.eom_id}}};
@@ -60,7 +60,7 @@ inline bool write_end_keys(gguf_writer& out, const vocabulary& from) {
   return misses;
 }
 
-/// What Unigram has besides.
+/// Writes the additional keys of Unigram.
 [[gnu::cold]] inline void write_unigram_keys(gguf_writer& out, const vocabulary& from,
                                              std::vector<std::string>& warnings) {
   if (!from.charsmap.empty()) {
@@ -74,12 +74,13 @@ inline bool write_end_keys(gguf_writer& out, const vocabulary& from) {
     warnings.push_back("GGUF takes spaces from both ends of a text or keeps all: the model's tokenizer does otherwise");
 }
 
-/// A tokenizer's keys; what llama.cpp will not see goes to `warnings`. @param model tokenizer.ggml.model where it is
-/// not the tokenizer's own
+/// Writes a tokenizer's keys. Facts that llama.cpp will not read go to `warnings`. @param model tokenizer.ggml.model
+/// where it is not the tokenizer's own
 inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std::vector<std::string>& warnings,
                                   std::string_view model = {}) {
   out.set("tokenizer.ggml.model", model.empty() ? std::string_view(from.model) : model);
-  const bool roberta = from.doubles_separator && from.pre_tokenizer == "gpt-2";  // else programs put one EOS between
+  const bool roberta = from.doubles_separator && from.pre_tokenizer == "gpt-2";  // with other values programs put only
+                                                                                 // one EOS between two texts
   if (roberta) out.set("tokenizer.ggml.pre", "roberta-bpe");
   else if (from.pre_tokenizer) out.set("tokenizer.ggml.pre", *from.pre_tokenizer);
   out.set_array<std::string>("tokenizer.ggml.tokens", from.tokens);
@@ -116,13 +117,13 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
   if (from.model == "t5") write_unigram_keys(out, from, warnings);
   if (from.model != "bert") return;
   id("cls_token_id", from.bos_id);
-  id("seperator_token_id", from.eos_id);  // so llama.cpp spells it
+  id("seperator_token_id", from.eos_id);  // llama.cpp's spelling
   if (from.add_eos) out.set("tokenizer.ggml.add_sep_token", *from.add_eos);
   if (from.lowercase) out.set("tokenizer.ggml.normalizer.lowercase", *from.lowercase);
   if (from.strip_accents) out.set("tokenizer.ggml.normalizer.strip_accents", *from.strip_accents);
 }
 
-/// What layers have by their kind, Gemma 4's: numbers of each layer where they are not the same in all.
+/// Writes the sizes that depend on a layer's kind (Gemma 4): one number for each layer where they are not all equal.
 [[gnu::cold]] inline void write_kinds_of_layers(gguf_writer& out, const decoder_config& c, const std::string& prefix) {
   std::vector<std::int32_t> heads, inner;
   const auto windowed = std::make_unique<bool[]>(c.num_hidden_layers);
@@ -148,7 +149,7 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
       out.set(prefix + key + end, wide);
 }
 
-/// Windows, streams and what comes with them, Gemma 3n's.
+/// Writes windows, streams and the sizes that belong to them (Gemma 3n).
 [[gnu::cold]] inline void write_streams(gguf_writer& out, const decoder_config& c, const std::string& prefix) {
   const auto windowed = std::make_unique<bool[]>(c.num_hidden_layers);
   std::vector<float> sparsity;
@@ -165,7 +166,7 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
   out.set_array<float>(prefix + "activation_sparsity_scale", sparsity);
 }
 
-/// Sizes of delta rules, and which layers have them.
+/// Writes sizes of delta rules, and which layers have them.
 [[gnu::cold]] inline void write_delta_net(gguf_writer& out, const decoder_config& c, const std::string& prefix) {
   const delta_net_config& delta = c.delta_net;
   out.set(prefix + "ssm.conv_kernel", c.conv_taps);
@@ -182,12 +183,12 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
   out.set_array<bool>(prefix + "attention.recurrent_layers", std::span(recurrent.get(), c.num_hidden_layers));
   out.set(prefix + "full_attention_interval", interval);
   const auto pairs = static_cast<std::int32_t>((c.rotary_dim != 0 ? c.rotary_dim : c.head_dim) / 2);
-  if (has_values_in_turn(family_of(c.model_type)))  // of images, which llama.cpp asks for: near a third each
+  if (has_values_in_turn(family_of(c.model_type)))  // sections of images, which llama.cpp requires: about a third each
     out.set_array<std::int32_t>(prefix + "rope.dimension_sections",
                                 std::array{(pairs + 2) / 3, (pairs + 1) / 3, pairs / 3, std::int32_t{0}});
 }
 
-/// Heads of keys of each layer, 0 where it has no attention.
+/// Number of key heads of each layer; 0 where it has no attention.
 [[gnu::cold]] inline std::vector<std::int32_t> heads_of_layers(const decoder_config& c) {
   std::vector<std::int32_t> out;
   for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
@@ -197,7 +198,7 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
   return out;
 }
 
-/// Sizes of Mamba-2, and which layers have it, attention, or an FFN alone.
+/// Writes sizes of Mamba-2, and which layers have it, attention, or only an FFN.
 [[gnu::cold]] inline void write_state_space(gguf_writer& out, const decoder_config& c, const std::string& prefix) {
   out.set(prefix + "ssm.conv_kernel", c.conv_taps);
   out.set(prefix + "ssm.state_size", c.delta_net.key_dim);
@@ -215,7 +216,7 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
   out.set(prefix + "rope.scaling.finetuned", c.no_rope_layer_interval == 0);
 }
 
-/// What norms there are, which says whether tokens see each other, and how states become a vector.
+/// Writes the kind of norms, whether tokens see each other, and how states become a vector.
 [[gnu::cold]] inline void write_norms_and_pooling(gguf_writer& out, const checkpoint& model,
                                                   const std::string& prefix) {
   const decoder_config& c = model.config();
@@ -236,7 +237,7 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
     out.set(prefix + "pooling_type", *how == pooling::mean ? 1u : *how == pooling::first ? 2u : 3u);
 }
 
-/// Sizes of mixtures, and how their experts count.
+/// Writes sizes of mixtures, and how experts are weighed.
 [[gnu::cold]] inline void write_experts(gguf_writer& out, const decoder_config& c, const std::string& prefix,
                                         std::vector<std::string>& warnings) {
   const bool kinds = family_of(c.model_type).kinds_of_layers;
@@ -264,8 +265,8 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
                              : "GGUF has no norm_topk_prob, and programs take false; the model's is true");
 }
 
-/// Config and vocabulary of a model, and how embeddings are pooled; what GGUF cannot say goes to `warnings`.
-/// @throws argument_error for a model that no architecture of GGUF stands for
+/// Writes config, vocabulary and pooling of a model. Facts that GGUF cannot express go to `warnings`.
+/// @throws argument_error for a model without an architecture in GGUF
 inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vector<std::string>& warnings) {
   const decoder_config& c = model.config();
   const bool bitnet = c.model_type == architecture::bitnet, gemma = is_gemma(c.model_type),
@@ -358,7 +359,7 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
   if (c.query_pre_attn_scalar != 0)
     warnings.push_back("GGUF has no query_pre_attn_scalar; the model's is " + std::to_string(c.query_pre_attn_scalar) +
                        ", not its head_dim " + std::to_string(c.head_dim));
-  if (const auto& words = model.vocabulary())  // merges in their order are a model of their own for llama.cpp
+  if (const auto& words = model.vocabulary())  // for llama.cpp, merges in their order are a separate tokenizer model
     write_vocabulary_keys(out, *words, warnings, kinds && !words->merges.empty() ? stated : std::string());
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tensors of a model with delta rules in the order in which GGUF has them (llama.cpp's convert_hf_to_gguf.py): queries
-// and gates of attention head by head, and of qwen35 value heads in turn, of all key heads the first, then the second.
+// The tensors of a model with delta rules in GGUF's order (llama.cpp's convert_hf_to_gguf.py): queries and gates of
+// attention alternate head by head. In qwen35 value heads are in turn: the first of every key head, then the second.
 #pragma once
 
 #include <deque>
@@ -12,12 +12,13 @@
 
 namespace intaglio::io {
 
-/// Value head `at` of GGUF's order in the folder's.
+/// The index in the folder's order of value head `at` of GGUF's order.
 constexpr std::uint64_t value_head_of(const delta_net_config& delta, std::uint64_t at) {
   return at % delta.key_heads * (delta.value_heads / delta.key_heads) + at / delta.key_heads;
 }
 
-/// A tensor whose value heads are put in turn; another one stays. @throws argument_error where its rows are apart
+/// Puts the value heads of a tensor in turn; other tensors are unchanged. @throws argument_error where its rows are
+/// apart
 [[gnu::cold]] inline void put_value_heads_in_turn(const delta_net_config& delta, checkpoint_tensor& tensor) {
   const std::string_view name = tensor.stored.name;
   const auto is = [&](std::string_view tail) { return name.ends_with(tail); };
@@ -48,13 +49,13 @@ constexpr std::uint64_t value_head_of(const delta_net_config& delta, std::uint64
   }
 }
 
-/// The model's tensors in GGUF's order, each with its own rows as its file has them.
+/// The model's tensors in GGUF's order, each with references to the rows in its file.
 [[gnu::cold]] inline std::deque<checkpoint_tensor> tensors_in_gguf_order(const checkpoint& model) {
   const decoder_config& c = model.config();
   std::deque<checkpoint_tensor> out;
   for (const checkpoint_tensor& tensor : model.tensors()) {
     const std::string_view name = tensor.stored.name;
-    if (name.ends_with(".attn_q_gate.weight")) continue;  // between the queries
+    if (name.ends_with(".attn_q_gate.weight")) continue;  // its rows are between those of the queries
     checkpoint_tensor& made = out.emplace_back(tensor);
     made.rows_in_pairs = made.rotary_dim = 0;
     if (name.ends_with(".attn_q.weight")) {  // runs of a matrix that begins with the first of them

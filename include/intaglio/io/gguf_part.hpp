@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One GGUF file: header, metadata and tensor list, all claims checked against the bytes that are there before anything
-// is reserved.
+// One GGUF file: header, metadata and tensor list. All sizes that it claims are compared with the bytes in the file
+// before memory is reserved.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@
 
 namespace intaglio::io {
 
-/// A tensor as GGUF lists it: shape[0] runs fastest, so a matrix of `rows` outputs and `columns` inputs is {columns,
-/// rows}.
+/// A tensor in GGUF's list: shape[0] is the fastest axis, so a matrix of `rows` outputs and `columns` inputs is
+/// {columns, rows}.
 struct gguf_tensor {
   std::string name;
   dtype type = dtype::f32;
@@ -31,20 +31,20 @@ struct gguf_tensor {
   std::size_t part = 0;      ///< index of the file that holds it
   std::uint64_t offset = 0;  ///< of its bytes, from the start of that file
   std::uint64_t bytes = 0;
-  std::uint64_t info_offset = 0;  ///< of its entry in the tensor list
+  std::uint64_t info_offset = 0;  ///< offset of its entry in the tensor list
 
   std::uint64_t columns() const { return shape[0]; }
   std::uint64_t rows() const { return shape[1] * shape[2] * shape[3]; }
 };
 
-/// "[2560, 640]" with the fastest axis first, as ggml prints it.
+/// A shape with the fastest axis first, as ggml prints it: "[2560, 640]".
 inline std::string shape_text(const gguf_tensor& tensor) {
   std::string out = "[";
   for (std::uint32_t i = 0; i < tensor.dimensions; ++i) out += (i ? ", " : "") + std::to_string(tensor.shape[i]);
   return out + "]";
 }
 
-/// What ggml calls a tensor type that this library does not read.
+/// ggml's name of a tensor type that this library does not read.
 constexpr std::string_view unsupported_ggml_name(std::uint32_t id) {
   switch (id) {
     case 4:
@@ -71,7 +71,7 @@ constexpr std::string_view unsupported_ggml_name(std::uint32_t id) {
   }
 }
 
-/// Bytes of a tensor of `rows` rows of `columns` elements; overflowed where no u64 holds them. Columns must be whole
+/// Bytes of a tensor of `rows` rows of `columns` elements; overflowed where u64 cannot hold them. Columns must be whole
 /// blocks.
 constexpr checked_size tensor_bytes(dtype type, checked_size columns, checked_size rows) {
   if (type == dtype::bcml1) rows = rows.round_up(64);
@@ -79,7 +79,7 @@ constexpr checked_size tensor_bytes(dtype type, checked_size columns, checked_si
   return type == dtype::i2_s ? bytes + 32 : bytes;
 }
 
-/// PREFIX-00001-of-00003.gguf: name of part `number` (from 0) of the model that the part called `file` belongs to.
+/// The file name of part `number` (from 0) of the model that `file` is a part of: PREFIX-00001-of-00003.gguf.
 inline std::string gguf_part_name(const std::string& file, unsigned number, unsigned count) {
   const auto digits = [](unsigned value) {
     const std::string text = std::to_string(value);
@@ -95,8 +95,8 @@ inline std::string gguf_part_name(const std::string& file, unsigned number, unsi
 class gguf_part {
  public:
   /// @param index  position among the parts of a split model
-  /// @param bitnet whether the type ids of the BitNet fork are permitted; absent for a first part, which says it itself
-  /// @throws file_error at the first thing that does not hold
+  /// @param bitnet whether the type ids of the BitNet fork are allowed; absent for a first part, which states it itself
+  /// @throws file_error at the first fault
   gguf_part(mapped_file file, std::size_t index, std::optional<bool> bitnet) : file_(std::move(file)), index_(index) {
     file_cursor cursor(file_);
     const auto [tensor_count, key_count] = read_header(cursor);
@@ -137,9 +137,8 @@ class gguf_part {
     else return cursor.number<T>(key);
   }
 
-  /// A number of whatever type the file gives it, absent where the file does not have the key: counts come as u16, i32
-  /// or u64 too.
-  /// @throws file_error where it is no number, or one that T does not hold; a whole T takes no real numbers
+  /// A number of any type in the file, absent where the file does not have the key: counts may be u16, i32 or u64.
+  /// @throws file_error where it is no number, or T cannot hold it; an integer T accepts no real numbers
   template <class T>
   std::optional<T> number(std::string_view key) const {
     const gguf_value* found = find(key);
@@ -149,7 +148,7 @@ class gguf_part {
     if (found->type == gguf_type::array) expect_type(*found, found->type, gguf_type_of<T>);
     return next_number<T>(cursor, *found);
   }
-  /// The elements of an array of numbers, likewise. @throws file_error also where it is no array
+  /// The elements of an array of numbers of any type. @throws file_error also where it is no array
   template <class T>
   std::optional<std::vector<T>> numbers(std::string_view key) const {
     const gguf_value* found = find(key);
@@ -176,7 +175,7 @@ class gguf_part {
     cursor.skip(found->offset, key);
     std::vector<T> out;
     if constexpr (std::is_same_v<T, std::string>) {
-      // A string object takes more memory than an empty string takes in the file.
+      // A string object needs more memory than an empty string needs in the file.
       if (found->count > gguf_limits::strings_returned)
         cursor.fail(found->offset, "key '" + printable(key) + "' has too many strings",
                     "at most " + std::to_string(gguf_limits::strings_returned), std::to_string(found->count));
@@ -205,7 +204,7 @@ class gguf_part {
     if (version_ != 2 && version_ != 3) cursor.fail(4, "GGUF version", "2 or 3", std::to_string(version_));
     const auto tensors = cursor.number<std::uint64_t>("tensor count");
     const auto keys = cursor.number<std::uint64_t>("key count");
-    // The shortest entries: a one-byte name each.
+    // The shortest possible entries: each has a name of one byte.
     check_count(cursor, 8, "tensor count", tensors, gguf_limits::tensors, 8 + 1 + 4 + 8 + 4 + 8);
     check_count(cursor, 16, "key count", keys, gguf_limits::keys, 8 + 1 + 4 + 1);
     return {tensors, keys};
@@ -230,7 +229,7 @@ class gguf_part {
                     "once", "also key " + std::to_string(by_key_[i - 1]));
   }
 
-  /// Later parts have neither keys nor meaning without the first.
+  /// Refuses a later part: it has no keys and no meaning without the first.
   void refuse_later_part() const {
     const auto part = number<std::uint16_t>("split.no"), count = number<std::uint16_t>("split.count");
     if (!part || !count || *part == 0) return;
@@ -244,7 +243,8 @@ class gguf_part {
     return found != nullptr && found->type == gguf_type::string ? *value<std::string>("general.architecture") : "";
   }
   bool architecture_is_bitnet() const { return architecture().starts_with("bitnet"); }
-  /// The fork writes ternary Llamas too, and `convert` all families that may be ternary.
+  /// Whether the file may have I2_S. The fork writes ternary Llamas too, and `convert` all families that may be
+  /// ternary.
   bool has_i2_s() const {
     const family* const of = family_with(&family::gguf_names, architecture());
     return bitnet_ || (of != nullptr && of->may_be_ternary);
@@ -313,11 +313,11 @@ class gguf_part {
         tensor_bytes(out.type, out.shape[0], checked_size{out.shape[1]} * out.shape[2] * out.shape[3]);
     if (!bytes.fits(limit)) cursor.fail(at, what + ": size", "fewer than 2^63 bytes", shape_text(out));
     out.bytes = bytes.value();
-    out.offset = cursor.number<std::uint64_t>(what);  // from the start of the data until place_tensors
+    out.offset = cursor.number<std::uint64_t>(what);  // from the start of the data; place_tensors adds that start
     return out;
   }
 
-  /// The types of weights that are read, as text. Neighbours of one kind are written together: q4_0/1/k.
+  /// The types of weights that the library reads, as text. Types of one series are joined: q4_0/1/k.
   std::string supported_types() const {
     std::string out;
     std::string_view kind;
@@ -385,7 +385,7 @@ class gguf_part {
     warnings_.push_back(std::to_string(file_.size() - end) + " bytes follow the last tensor at offset " +
                         hexadecimal(end));
   }
-  /// Calls `with` with the value at the cursor, as its type has it; with nothing where it is no number.
+  /// Calls `with` with the value at the cursor in its type, or without a value where it is no number.
   template <class With>
   static void with_number(file_cursor& cursor, const gguf_value& of, With&& with) {
     switch (of.element) {
@@ -436,7 +436,7 @@ class gguf_part {
     });
     return out;
   }
-  /// A double beyond the range of float is infinite, which no key may be.
+  /// A double beyond the range of float would be infinite, which no key may be.
   template <class T>
   static T real_of(double value) {
     const double most = static_cast<double>((std::numeric_limits<T>::max)());

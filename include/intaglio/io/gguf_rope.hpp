@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How the heads of a GGUF file are rotated.
+// The keys of a GGUF file for the rotary embedding.
 #pragma once
 
 #include <algorithm>
@@ -16,14 +16,14 @@
 
 namespace intaglio::io {
 
-/// Reads rotation.
+/// Reads the rotary embedding.
 class gguf_rope : public gguf_fields {
  public:
   using gguf_fields::gguf_fields;
 
  protected:
-  /// Reads the scaling of rope. As in llama.cpp it is linear without a type, and rope.scale_linear is the factor's
-  /// older key.
+  /// Reads the scaling of the rotary embedding. As in llama.cpp it is linear without a type, and rope.scale_linear is
+  /// an older key of the factor.
   void read_rope_scaling(bool bitnet) {
     const std::string type = file_.value<std::string>(key("rope.scaling.type")).value_or("linear");
     const std::string_view stated = real("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
@@ -38,15 +38,15 @@ class gguf_rope : public gguf_fields {
     if (type == "yarn") read_yarn(factor);
   }
 
-  /// Sections are of images, and of text alone all have one position; where a family turns neighbouring channels, files
-  /// with sections have their rows in another order.
+  /// Checks sections, which are for images: for text all sections have the same position. In families that rotate
+  /// neighbouring channels, files with sections have their rows in another order.
   void refuse_sections() {
     if (const auto sections = file_.numbers<std::uint32_t>(key("rope.dimension_sections")))
       refuse(key("rope.dimension_sections"), "no such key: rows of q and k are in another order beside it",
              std::to_string(sections->size()) + " numbers");
   }
 
-  /// Reads YaRN's keys. As in llama.cpp the ramp begins and ends with whole pairs.
+  /// Reads YaRN's keys. As in llama.cpp the ramp begins and ends at whole pairs.
   void read_yarn(float factor) {
     config_.rope_scaling = {.type = rope_type::yarn,
                             .factor = factor,
@@ -59,8 +59,9 @@ class gguf_rope : public gguf_fields {
       refuse(key("rope.scaling.yarn_ext_factor"), "no such key, or -1, with rope.scaling.type yarn", "0");
   }
 
-  /// Queries are multiplied by 1 + scale * log(1 + floor(position / original context)), which is 1 up to there: the
-  /// context ends there. YaRN's share of all sines says what they are divided by again, as in llama.cpp.
+  /// Ends the context where queries begin to be scaled: they are multiplied by 1 + scale * log(1 + floor(position /
+  /// original context)), which is 1 up to there. As in llama.cpp, sines and cosines are divided by the factor that
+  /// YaRN's share gives.
   [[gnu::cold]] void end_at_scaled_queries() {
     rope_scaling_config& scaling = config_.rope_scaling;
     if (const float share = real("rope.scaling.yarn_log_multiplier").value_or(0.f);
@@ -74,7 +75,7 @@ class gguf_rope : public gguf_fields {
     config_.max_position_embeddings = (std::min)(config_.max_position_embeddings, original);
   }
 
-  /// Llama 3.1's scaling comes as what each inverse frequency is divided by.
+  /// Reads Llama 3.1's scaling, which is a divisor for each inverse frequency.
   [[gnu::cold]] void read_rope_factors() {
     const gguf_tensor* tensor = file_.find_tensor("rope_freqs.weight");
     if (tensor == nullptr) return;
@@ -86,7 +87,7 @@ class gguf_rope : public gguf_fields {
     std::vector<float> factors(static_cast<std::size_t>(tensor->bytes / sizeof(float)));
     file.read(tensor->offset, std::as_writable_bytes(std::span(factors)));
     const auto scaling = llama3_scaling_of(factors, config_.rope_theta);
-    if (scaling && scaling->type == rope_type::plain) return;  // ones change nothing
+    if (scaling && scaling->type == rope_type::plain) return;  // factors of 1 change nothing
     if (scaling && config_.rope_scaling.type != rope_type::plain)
       throw file_error(file.path(), tensor->offset, "tensor 'rope_freqs.weight' beside " + key("rope.scaling.factor"),
                        "one of the two", scaling_text(config_.rope_scaling) + " and " + scaling_text(*scaling));
@@ -97,7 +98,7 @@ class gguf_rope : public gguf_fields {
                        "others for rope_theta " + number_text(config_.rope_theta));
   }
 
-  /// Factors of longrope are two tensors; without them nothing is scaled.
+  /// Reads the two tensors of longrope's factors; without them nothing is scaled.
   [[gnu::cold]] void read_longrope() {
     const std::uint32_t pairs = (config_.rotary_dim != 0 ? config_.rotary_dim : config_.head_dim) / 2;
     bool any = false;
@@ -129,7 +130,7 @@ class gguf_rope : public gguf_fields {
             .value_or(longrope_attention_factor(config_.max_position_embeddings, out.original_max_position_embeddings));
   }
 
-  /// Pairs that turn are divided by 1, the others by a number so large that they stand.
+  /// Reads which pairs are rotated: their factor is 1, and the factor of the others is so large that they do not turn.
   [[gnu::cold]] void read_turning_pairs() {
     const gguf_tensor* tensor = file_.find_tensor("rope_freqs.weight");
     if (tensor == nullptr) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Key-value metadata of GGUF: value types, and the place of a value in its file. Layout: ggml's gguf.cpp, formats
-// version 2 and 3.
+// Key-value metadata of GGUF: value types, and the location of a value in its file. Layout: ggml's gguf.cpp, format
+// versions 2 and 3.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace intaglio::io {
 
-/// Type of a metadata value; numbers as in the file.
+/// Type of a metadata value, with the numbers in the file.
 enum class gguf_type : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, string, array, u64, i64, f64 };
 
 constexpr std::string_view name(gguf_type type) {
@@ -21,14 +21,14 @@ constexpr std::string_view name(gguf_type type) {
                                         "bool", "string", "array", "u64", "i64", "f64"};
   return static_cast<std::uint32_t>(type) < 13 ? names[static_cast<std::uint32_t>(type)] : "unknown";
 }
-/// Bytes of one value; 0 for string and array, which say their own length.
+/// Bytes of one value; 0 for string and array, which have a length of their own.
 constexpr std::uint32_t size_of(gguf_type type) {
   constexpr std::uint32_t sizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
   return static_cast<std::uint32_t>(type) < 13 ? sizes[static_cast<std::uint32_t>(type)] : 0;
 }
 
 template <class T>
-inline constexpr gguf_type gguf_type_of = gguf_type::array;  // no such type
+inline constexpr gguf_type gguf_type_of = gguf_type::array;  // no type
 template <>
 inline constexpr gguf_type gguf_type_of<std::uint8_t> = gguf_type::u8;
 template <>
@@ -54,17 +54,17 @@ inline constexpr gguf_type gguf_type_of<std::int64_t> = gguf_type::i64;
 template <>
 inline constexpr gguf_type gguf_type_of<double> = gguf_type::f64;
 
-/// One key with the place of its value. Values stay in the file, so that a claimed length costs no memory.
+/// A key with the location of its value. Values stay in the file, so a claimed length costs no memory.
 struct gguf_value {
   std::string key;
   gguf_type type = gguf_type::u32;
-  gguf_type element = gguf_type::u32;  ///< of an array, itself an array where they nest; else the same as type
+  gguf_type element = gguf_type::u32;  ///< of an array, itself an array where arrays are nested; else equal to type
   std::uint64_t count = 1;             ///< elements of an array; else 1
   std::uint64_t offset = 0;            ///< of the value (of the first element), in the file
   std::uint64_t bytes = 0;             ///< from there to its end
 };
 
-/// Limits of what is read; the largest published files stay far below.
+/// Limits for reading; the largest published files are far below.
 struct gguf_limits {
   static constexpr std::uint64_t keys = 65'536;
   static constexpr std::uint64_t tensors = 262'144;
@@ -77,7 +77,7 @@ struct gguf_limits {
   static constexpr std::uint64_t alignment = std::uint64_t{1} << 20;
 };
 
-/// Steps over one value and checks everything that it claims; `what` names its key in errors.
+/// Steps over one value and checks all sizes that it claims; `what` names its key in errors.
 class gguf_value_walk {
  public:
   gguf_value_walk(file_cursor& cursor, std::string what) : cursor_(cursor), what_(std::move(what)) {}
@@ -88,7 +88,7 @@ class gguf_value_walk {
     if (id > 12) cursor_.fail(at, what_ + ": value type is unknown", "0 to 12", std::to_string(id));
     return static_cast<gguf_type>(id);
   }
-  /// The element type and the number of elements of an array.
+  /// Reads the element type and the number of elements of an array.
   std::pair<gguf_type, std::uint64_t> array_head() {
     const gguf_type element = type();
     const std::uint64_t at = cursor_.offset(), count = cursor_.number<std::uint64_t>(what_),
@@ -124,7 +124,7 @@ class gguf_value_walk {
   }
 
  private:
-  /// A string is checked here only for its length; what an element says is for the accessors.
+  /// Checks only the length of a string; the accessors check its content.
   void skip_string() {
     const std::uint64_t at = cursor_.offset();
     const auto length = cursor_.number<std::uint64_t>(what_);
@@ -143,7 +143,7 @@ class gguf_value_walk {
   std::string what_;
 };
 
-/// Reads one key and steps over its value, checking everything that the value claims.
+/// Reads one key and steps over its value, checking all sizes that the value claims.
 /// @param number position of the key in the file, for errors
 inline gguf_value read_gguf_value(file_cursor& cursor, std::uint64_t number) {
   const std::uint64_t start = cursor.offset();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A GGUF file's vocabulary: its tokenizer keys. Key names: llama.cpp's llama-arch.cpp.
+// Reads a GGUF file's vocabulary from its tokenizer keys. Key names: llama.cpp's llama-arch.cpp.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace intaglio::io {
 
-/// Phi-3's special tokens take the white space behind them along, which no key says: llama.cpp knows the model by its
-/// name.
+/// Adds the rules of Phi-3's special tokens, which include the white space behind them. No key says so: llama.cpp
+/// recognises the model by its name.
 inline void add_phi3_rules(std::string name, vocabulary& out) {
   for (char& c : name)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
@@ -29,7 +29,7 @@ inline void add_phi3_rules(std::string name, vocabulary& out) {
   }
 }
 
-/// What WordPiece has: tokens around a text under names of their own, with llama.cpp's defaults, and its normaliser.
+/// Reads the keys of WordPiece: tokens around a text under other names, with llama.cpp's defaults, and its normaliser.
 [[gnu::cold]] inline void read_bert(const gguf& file, vocabulary& out) {
   const auto id = [&](const char* key) { return file.number<std::int64_t>(std::string("tokenizer.ggml.") + key); };
   const auto flag = [&](const char* key) { return file.value<bool>(std::string("tokenizer.ggml.") + key); };
@@ -42,7 +42,7 @@ inline void add_phi3_rules(std::string name, vocabulary& out) {
   out.lowercase = flag("normalizer.lowercase"), out.strip_accents = flag("normalizer.strip_accents");
 }
 
-/// What Unigram has: the map of its normaliser, as bytes with a sign or without, and llama.cpp's defaults.
+/// Reads the keys of Unigram: the map of its normaliser, as signed or unsigned bytes, and llama.cpp's defaults.
 [[gnu::cold]] inline void read_unigram(const gguf& file, vocabulary& out) {
   const std::string key = "tokenizer.ggml.precompiled_charsmap";
   const auto take = [&](const auto& bytes) {
@@ -54,11 +54,10 @@ inline void add_phi3_rules(std::string name, vocabulary& out) {
   if (!out.eos_id) out.eos_id = 1;
   if (!out.unknown_id) out.unknown_id = 2;
   out.add_bos = out.add_bos.value_or(false), out.add_eos = out.add_eos.value_or(true);
-  out.doubles_separator = true;  // as in XLM-RoBERTa; no key says it
+  out.doubles_separator = true;  // as in XLM-RoBERTa; no key states it
 }
 
-/// The tokenizer.* keys, with what llama.cpp takes for keys that are absent. @throws file_error for a key of another
-/// type
+/// Reads the tokenizer.* keys, with llama.cpp's defaults for absent keys. @throws file_error for a key of another type
 [[gnu::cold]] inline vocabulary gguf_vocabulary(const gguf& file) {
   vocabulary out;
   out.source = file.path();
@@ -86,14 +85,14 @@ inline void add_phi3_rules(std::string name, vocabulary& out) {
   out.add_space_prefix = file.value<bool>("tokenizer.ggml.add_space_prefix");
   out.remove_extra_whitespaces = file.value<bool>("tokenizer.ggml.remove_extra_whitespaces");
   out.chat_template = file.value<std::string>("tokenizer.chat_template");
-  if (out.model == "gemma4") {  // merges in their order, as in tokenizer.json; the scores say nothing
+  if (out.model == "gemma4") {  // merges in their order, as in tokenizer.json; the scores have no meaning
     out.model = "llama";
     out.scores.clear();
   } else if (out.model == "bert") {
     read_bert(file, out);
   } else if (out.model == "t5") {
     read_unigram(file, out);
-  } else if (out.model == "llama" && out.tokens.size() > 2) {  // llama.cpp's defaults for such a vocabulary
+  } else if (out.model == "llama" && out.tokens.size() > 2) {  // llama.cpp's defaults for this kind of vocabulary
     if (!out.unknown_id) out.unknown_id = 0;
     if (!out.bos_id) out.bos_id = 1;
     if (!out.eos_id) out.eos_id = 2;

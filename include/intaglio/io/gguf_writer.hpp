@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes GGUF version 3 in the strict form: tensors in list order, each padded to the alignment, no holes.
+// Writes GGUF version 3 in the strict form: tensors in the order of the list, each padded to the alignment, without
+// gaps.
 #pragma once
 
 #include <array>
@@ -18,12 +19,12 @@
 
 namespace intaglio::io {
 
-/// Keys and tensors are declared first, then begin(), then the tensors' bytes in the declared order, then finish().
+/// Writes a file in this order: declare keys and tensors, begin(), the tensors' bytes in the declared order, finish().
 class gguf_writer {
  public:
   explicit gguf_writer(const std::filesystem::path& path) : name_(path.string()), file_(path) {}
 
-  /// A key with a number, bool or text. @throws argument_error for a key that is empty or was set before
+  /// Adds a key with a number, bool or text. @throws argument_error for a key that is empty or was set before
   template <class T>
   void set(std::string_view key, const T& value) {
     static_assert(gguf_type_of<T> != gguf_type::array, "GGUF has no values of this type");
@@ -32,7 +33,7 @@ class gguf_writer {
   }
   void set(std::string_view key, std::string_view value) { set<std::string>(key, std::string(value)); }
   void set(std::string_view key, const char* value) { set<std::string>(key, value); }
-  /// A key with an array.
+  /// Adds a key with an array.
   template <class T>
   void set_array(std::string_view key, std::span<const T> values) {
     static_assert(gguf_type_of<T> != gguf_type::array, "GGUF has no values of this type");
@@ -41,7 +42,7 @@ class gguf_writer {
     put(static_cast<std::uint64_t>(values.size()));
     for (const T& value : values) put_value(value);
   }
-  /// A key of another file, byte for byte.
+  /// Copies a key of another file, byte for byte.
   void copy(const gguf_part& from, const gguf_value& value) {
     start_key(value.key, value.type);
     if (value.type == gguf_type::array) {
@@ -88,7 +89,7 @@ class gguf_writer {
     left_ = tensors_.empty() ? 0 : tensors_[0].second;
   }
 
-  /// The next bytes of the current tensor. @throws argument_error for more bytes than the declared tensors have
+  /// Writes the next bytes of the current tensor. @throws argument_error for more bytes than the declared tensors have
   void write(std::span<const std::byte> bytes) {
     if (next_ >= tensors_.size() || bytes.size() > left_)
       throw argument_error("bytes",
@@ -103,8 +104,8 @@ class gguf_writer {
     left_ = next_ < tensors_.size() ? tensors_[next_].second : 0;
   }
 
-  /// Moves the finished file to its place. @throws argument_error where bytes are missing, file_error where it cannot
-  /// be placed
+  /// Moves the finished file to its destination. @throws argument_error where bytes are missing, file_error where it
+  /// cannot be moved
   void finish() {
     if (next_ != tensors_.size())
       throw argument_error(
@@ -113,7 +114,7 @@ class gguf_writer {
     file_.commit();
   }
 
-  /// Bytes of all tensors, padding included.
+  /// Bytes of all tensors, with padding.
   std::uint64_t data_bytes() const { return data_bytes_; }
 
  private:

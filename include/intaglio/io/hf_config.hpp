@@ -19,7 +19,7 @@
 
 namespace intaglio::io {
 
-/// Reads the fields; every error names file, key, expected and found.
+/// Reads a config.json; every error names file, key, expected and found.
 class hf_config_reader : public hf_mixtures {
  public:
   using hf_mixtures::hf_mixtures;
@@ -27,7 +27,7 @@ class hf_config_reader : public hf_mixtures {
   [[gnu::cold]] hf_config read() {
     const json_place root(document_.path(), "", &document_.root());
     if (!root.is_object()) document_.refuse("config.json", "a JSON object", std::string(document_.root().type_name()));
-    // Multimodal repositories keep the text model's fields in an object of their own.
+    // Multimodal repositories have the text model's fields in an object of its own.
     const json_place text = root["text_config"].present() ? root["text_config"] : root;
     out_.model_type = text["model_type"].text_or(root["model_type"].text_or(""));
     const family* found = stated_family(text);
@@ -84,7 +84,7 @@ class hf_config_reader : public hf_mixtures {
   }
 
  private:
-  /// The family of model_type; a Gemma 3 whose tokens see each other is one of its own.
+  /// The family of model_type. A Gemma 3 whose tokens see each other is a separate family.
   [[gnu::cold]] const family* stated_family(const json_place& text) const {
     const family* const found = family_named(out_.model_type);
     if (found == nullptr) {
@@ -95,7 +95,7 @@ class hf_config_reader : public hf_mixtures {
     return both_ways ? &family_of(architecture::gemma_embedding) : found;
   }
 
-  /// Warns of every key that nobody reads.
+  /// Warns of every key that is not read.
   [[gnu::cold]] void judge_keys(const json_place& root, const json_place& text) {
     const auto judge = [&](const json_place& object, std::span<const config_key_rule> rules, std::string_view family) {
       judge_config_keys(object, rules, family, out_.warnings);
@@ -116,7 +116,7 @@ class hf_config_reader : public hf_mixtures {
     if (is_ternary(out_.config)) judge(root["quantization_config"], hf_quantization_key_rules, out_.model_type);
   }
 
-  /// Defaults: transformers' GraniteConfig.
+  /// Reads Granite's multipliers. Defaults: transformers' GraniteConfig.
   [[gnu::cold]] void read_multipliers(const json_place& text) {
     decoder_config& c = out_.config;
     for (const auto& [key, to] : {std::pair{"embedding_multiplier", &c.embedding_multiplier},
@@ -138,8 +138,8 @@ class hf_config_reader : public hf_mixtures {
     }
   }
 
-  /// What some models of a family alone have, and layers that draft tokens. Defaults: transformers' Glm4MoeConfig and
-  /// HunYuanDenseV1Config.
+  /// Reads parts that only some models of a family have, and layers that draft tokens. Defaults: transformers'
+  /// Glm4MoeConfig and HunYuanDenseV1Config.
   [[gnu::cold]] void read_optional_parts(const json_place& text) {
     decoder_config& c = out_.config;
     const family& of = family_of(c.model_type);
@@ -220,8 +220,8 @@ class hf_config_reader : public hf_mixtures {
     else document_.refuse(place.where(), "relu2, silu or gelu_pytorch_tanh", "'" + printable(act, 40) + "'");
   }
 
-  /// BitNetQuantConfig: the packed form's scale multiplies for autobitlinear and divides for bitlinear, which is the
-  /// default.
+  /// Reads the quantization_config of a BitNet (BitNetQuantConfig). The packed form's scale multiplies for
+  /// autobitlinear and divides for bitlinear, which is the default.
   [[gnu::cold]] void read_quantization(const json_place& quantization) {
     if (!quantization.present()) return;
     if (family_of(out_.config.model_type).block_biases && quantization["quant_method"].text_or("") == "mxfp4") return;
@@ -245,7 +245,7 @@ class hf_config_reader : public hf_mixtures {
   }
 };
 
-/// @throws file_error
+/// Reads a config.json. @throws file_error
 inline hf_config read_hf_config(const std::filesystem::path& path) { return hf_config_reader(path).read(); }
 
 }  // namespace intaglio::io

@@ -13,7 +13,7 @@
 
 namespace intaglio::io {
 
-/// Reads what encoders state.
+/// Reads the keys of encoders.
 class hf_encoder : public hf_streams {
  public:
   using hf_streams::hf_streams;
@@ -40,7 +40,7 @@ class hf_encoder : public hf_streams {
     return place.present() ? size(place) : absent;
   }
 
-  /// What BERT and ModernBERT name alike, where a config does not say otherwise.
+  /// The sizes of BERT and ModernBERT, which share these keys, and the defaults of each.
   struct encoder_sizes {
     std::uint32_t intermediate_size, num_hidden_layers, vocab_size, max_position_embeddings;
   };
@@ -53,7 +53,7 @@ class hf_encoder : public hf_streams {
     c.vocab_size = size_or(root["vocab_size"], absent.vocab_size);
     c.max_position_embeddings = size_or(root["max_position_embeddings"], absent.max_position_embeddings);
   }
-  /// @return false: it is another activation
+  /// @return false where it is another activation
   bool reads_gelu(const json_place& act) {
     const std::string word = act.text_or("gelu");
     const bool by_tanh = word == "gelu_new" || word == "gelu_pytorch_tanh";
@@ -66,7 +66,7 @@ class hf_encoder : public hf_streams {
     read_encoder_sizes(
         root,
         {.intermediate_size = 3072, .num_hidden_layers = 12, .vocab_size = 30'522, .max_position_embeddings = 512});
-    // A RoBERTa's positions begin behind that of its padding.
+    // Positions of a RoBERTa begin behind the padding's id.
     if (out_.model_type != "bert") {
       const std::uint64_t padding = root["pad_token_id"].present() ? root["pad_token_id"].natural() : 1;
       if (padding + 1 >= c.max_position_embeddings)
@@ -81,7 +81,8 @@ class hf_encoder : public hf_streams {
     if (!reads_gelu(root["hidden_act"])) root["hidden_act"].refuse("gelu, gelu_new or gelu_pytorch_tanh");
   }
 
-  /// transformers 4 has a key for each of the two bases, transformers 5 rope_parameters of each kind of layer.
+  /// Reads a ModernBERT. transformers 4 has a key for each of the two bases, transformers 5 rope_parameters for each
+  /// kind of layer.
   [[gnu::cold]] void read_modern_bert(const json_place& root) {
     decoder_config& c = out_.config;
     read_encoder_sizes(
@@ -106,7 +107,8 @@ class hf_encoder : public hf_streams {
     read_modern_windows(root);
   }
 
-  /// Layer 0 and every n-th one behind it see all positions, the others half of local_attention on both sides.
+  /// Reads windows: layer 0 and every n-th layer after it see all positions, the others half of local_attention on each
+  /// side.
   [[gnu::cold]] void read_modern_windows(const json_place& root) {
     decoder_config& c = out_.config;
     const family& of = family_of(c.model_type);
@@ -135,7 +137,7 @@ class hf_encoder : public hf_streams {
     c.num_hidden_layers = size(root["n_layer"]);
     c.num_attention_heads = size(root["n_head"]);
     c.vocab_size = size(root["vocab_size"]);
-    // Behind these positions angles would be scaled by the length of the text, and rotary_scaling_factor says how.
+    // Behind these positions angles would be scaled by the length of the text, and rotary_scaling_factor would say how.
     c.max_position_embeddings =
         root["max_trained_positions"].present() ? size(root["max_trained_positions"]) : size(root["n_positions"]);
     c.rms_norm_eps = root["layer_norm_epsilon"].present() ? root["layer_norm_epsilon"].real() : 1e-5f;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Hugging Face tensor names of encoders as GGUF's (llama.cpp's gguf-py/gguf/tensor_mapping.py).
+// Maps Hugging Face tensor names of encoders to GGUF's (llama.cpp's gguf-py/gguf/tensor_mapping.py).
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -14,11 +14,11 @@
 
 namespace intaglio::io {
 
-/// A tensor's name in both worlds, without ".weight" and ".bias"; of a layer behind the layer's own part.
+/// A tensor's name in both conventions, without ".weight" and ".bias"; in a layer, the part behind the layer's own.
 struct encoder_part {
   std::string_view hf, gguf;
 };
-/// What encoders call the layers, what is in them, and what is outside of them.
+/// The names of an encoder family: of the layers, of tensors in them, and of tensors outside of them.
 struct encoder_names {
   std::string_view layers;
   std::array<encoder_part, 8> parts;
@@ -66,14 +66,14 @@ inline const encoder_names& encoder_names_of(const family& of) {
   return of.learned_positions ? bert : of.bare_norms ? modern : nomic;
 }
 
-/// A tensor's name without that of the model inside of a model with a head.
+/// Removes the name of the model inside of a model with a head.
 constexpr std::string_view without_model(std::string_view name) {
   for (const std::string_view model : {"bert.", "roberta.", "model."})
     if (name.starts_with(model)) return name.substr(model.size());
   return name;
 }
 
-/// The GGUF name of an encoder's tensor; nothing for other names. Older files call a LayerNorm's weight gamma and its
+/// The GGUF name of an encoder's tensor; absent for other names. Older files call a LayerNorm's weight gamma and its
 /// bias beta.
 [[gnu::cold]] inline std::optional<std::string> encoder_gguf_name(std::string_view name, const family& of) {
   const encoder_names& names = encoder_names_of(of);
@@ -99,7 +99,7 @@ constexpr std::string_view without_model(std::string_view name) {
   return std::nullopt;
 }
 
-/// Hugging Face's name of an encoder's tensor; the name itself where it has none.
+/// Hugging Face's name of an encoder's tensor; names without one are unchanged.
 inline std::string encoder_hf_name(std::string_view name, const family& of) {
   const encoder_names& names = encoder_names_of(of);
   const auto dot = name.rfind('.');
@@ -116,11 +116,12 @@ inline std::string encoder_hf_name(std::string_view name, const family& of) {
   return std::string(name);
 }
 
-/// A list of numbers that files of older libraries keep beside the tensors: 0, 1, 2, ...
+/// Whether a tensor is a list of the numbers 0, 1, 2, ... that files of older libraries have.
 inline bool is_position_list(std::string_view name) { return name.ends_with("embeddings.position_ids"); }
-/// What makes one number of a text's first state: BERT's pooler and classifier, or RoBERTa's classifier of two layers.
+/// The layers that compute a score from a text's first state: BERT's pooler and classifier, or RoBERTa's classifier of
+/// two layers.
 enum class score_layers : std::uint8_t { none, pooler_and_classifier, classifier };
-/// Whether a tensor is of such a head.
+/// Whether a tensor belongs to such a head.
 constexpr bool is_score_head(std::string_view name, score_layers head) {
   name = without_model(name);
   const bool two = name.starts_with("classifier.dense.") || name.starts_with("classifier.out_proj.");
@@ -128,7 +129,7 @@ constexpr bool is_score_head(std::string_view name, score_layers head) {
   return head == score_layers::pooler_and_classifier && !two &&
          (name.starts_with("pooler.dense.") || name.starts_with("classifier."));
 }
-/// Heads of an encoder that embeddings are not made of: what it was trained with, and the pooler in front of these.
+/// Whether a tensor belongs to a head that embeddings do not need: that of the training, and the pooler in front of it.
 constexpr bool is_encoder_head(std::string_view name) {
   name = without_model(name);
   for (const std::string_view prefix : {"pooler.", "cls.", "lm_head.", "classifier.", "dense.", "head.", "decoder."})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is stated by a config.json, and the document from which its readers take it.
+// The content of a config.json, and the document that its readers read.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,21 @@
 
 namespace intaglio::io {
 
-/// What a config.json states.
+/// The content of a config.json.
 struct hf_config {
   decoder_config config;
   std::string model_type;                   ///< of the text model
   std::optional<bool> tie_word_embeddings;  ///< absent where the file leaves it to the family and the tensors
-  bool scale_divides =
-      false;  ///< packed ternary matrices: W = code / weight_scale (linear_class bitlinear), else times it
-  bool states_biases = false;         ///< attention_bias or mlp_bias: the tensors say whether they are zeros
+  bool scale_divides = false;  ///< packed ternary matrices: W = code / weight_scale (linear_class bitlinear); false: W
+                               ///< = code * weight_scale
+  bool states_biases = false;  ///< attention_bias or mlp_bias is set; the tensors say whether the biases are
+                               ///< zeros
   std::uint32_t draft_layers = 0;     ///< layers behind the last one, which draft tokens and are not read
-  std::uint32_t position_offset = 0;  ///< rows of position_embd in front of that of a text's first position
+  std::uint32_t position_offset = 0;  ///< rows of position_embd in front of the one for a text's first position
   std::vector<std::string> warnings;
 };
 
-/// The document, and what is read of it so far.
+/// The document, and the config that was read from it so far.
 class hf_fields {
  public:
   [[gnu::cold]] explicit hf_fields(const std::filesystem::path& path) : document_(path.string()) {
@@ -50,7 +51,7 @@ class hf_fields {
     return static_cast<std::uint32_t>(value);
   }
 
-  /// Two keys for one number, where both are there.
+  /// Requires that two keys for one number are equal, where both are there.
   [[gnu::cold]] void expect_same(const json_place& one, const json_place& other) const {
     if (one.present() && other.present() && one.number() != other.number())
       document_.refuse(one.where() + " and " + other.where(), "one value",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Layers of config.json with Mamba-2, attention, FFNs or mixtures of experts: Granite 4.0 H and Nemotron-H.
+// Reads the layers of hybrids in config.json, with Mamba-2, attention, FFNs or mixtures of experts: Granite 4.0 H and
+// Nemotron-H.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +12,14 @@
 
 namespace intaglio::io {
 
-/// Reads which layers a hybrid has, and their sizes.
+/// Reads the kinds of a hybrid's layers, and their sizes.
 class hf_hybrids : public hf_layers {
  public:
   using hf_layers::hf_layers;
 
  protected:
-  /// Kinds of layers by the letters of Nemotron-H's hybrid_override_pattern, of which lists are another spelling: M is
-  /// recurrent, * attention, - an FFN alone, E a mixture of experts alone; nothing where the file states none.
+  /// The kinds of layers as letters of Nemotron-H's hybrid_override_pattern; lists are another spelling of it. M is
+  /// recurrent, * attention, - only an FFN, E only a mixture of experts. Empty where the file states none.
   [[gnu::cold]] std::string hybrid_kinds(const json_place& text) const {
     const json_place types = text["layer_types"].present() ? text["layer_types"] : text["layers_block_type"],
                      letters = text["hybrid_override_pattern"];
@@ -41,7 +42,7 @@ class hf_hybrids : public hf_layers {
     return letters.text();
   }
 
-  /// Whether a GraniteMoeHybridConfig of transformers has no layer with a state, so that it is a Granite, or one with
+  /// Whether a GraniteMoeHybridConfig of transformers has no layer with a state. Then it is a Granite, or one with
   /// experts.
   bool is_dense_hybrid(const json_place& text) const { return hybrid_kinds(text).find('M') == std::string::npos; }
 
@@ -54,7 +55,7 @@ class hf_hybrids : public hf_layers {
       out_.config.intermediate_size = size(text["shared_intermediate_size"]);
   }
 
-  /// Mamba-2 beside attention. Defaults: transformers' GraniteMoeHybridConfig and NemotronHConfig.
+  /// Reads Mamba-2 beside attention. Defaults: transformers' GraniteMoeHybridConfig and NemotronHConfig.
   [[gnu::cold]] void read_state_space(const json_place& text) {
     decoder_config& c = out_.config;
     const bool sublayers = family_of(c.model_type).single_sublayers;
@@ -89,13 +90,14 @@ class hf_hybrids : public hf_layers {
     c.no_rope_layer_interval = turns ? 0 : 1;
     const auto limits = text["time_step_limit"].elements();
     if (limits.empty()) return;
-    constexpr double never = 1e18;  // far above what a step of a working model comes to
+    constexpr double never = 1e18;  // far above any step of a working model
     const bool open =
         limits.size() == 2 && limits[0].number() <= 0 &&
         (limits[1].is_object() ? limits[1]["__float__"].text_or("") == "Infinity" : limits[1].number() >= never);
     if (!open) text["time_step_limit"].refuse("0 and Infinity");
   }
-  /// Mixtures of layers that have nothing else. Their shared expert has a width of its own, whatever its number.
+  /// Reads mixtures in layers that have nothing else. The width of their shared expert is separate from the number of
+  /// shared experts.
   [[gnu::cold]] void read_expert_layers(const json_place& text) {
     decoder_config& c = out_.config;
     if (const json_place latent = text["moe_latent_size"]; latent.present()) latent.refuse("none");
@@ -112,7 +114,7 @@ class hf_hybrids : public hf_layers {
     if (const json_place factor = text["routed_scaling_factor"]; factor.present())
       c.routed_scaling_factor = factor.real();
   }
-  /// mamba_d_head, which mamba_expand says too.
+  /// The width of a head: mamba_d_head, which mamba_expand determines too.
   [[gnu::cold]] std::uint32_t granite_head(const json_place& text) const {
     const json_place wide = text["mamba_d_head"];
     const std::uint64_t expand = text["mamba_expand"].present() ? size(text["mamba_expand"]) : 2,

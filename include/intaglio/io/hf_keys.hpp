@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What each key of config.json and params.json means to this library. Key names: transformers' PreTrainedConfig and the
-// configuration classes of the families, mistral-inference's TransformerArgs, llama-models' ModelArgs.
+// The meaning of each key of config.json and params.json to this library. Key names: transformers' PreTrainedConfig and
+// the configuration classes of the families, mistral-inference's TransformerArgs, llama-models' ModelArgs.
 #pragma once
 
 #include <algorithm>
@@ -18,19 +18,19 @@ namespace intaglio::io {
 
 enum class config_key_use : std::uint8_t {
   read,      ///< by the reader of the file, or by that of the tokenizer
-  harmless,  ///< no part of what is computed
-  training,  ///< acts in training alone: said where it is not 0
+  harmless,  ///< not part of the computation
+  training,  ///< has an effect only in training: warned of where it is not 0
   off,       ///< must be false, 0 or empty
-  own,       ///< read of families that have the key; of others it must be false, 0 or empty
+  own,       ///< read in families that have the key; in others it must be false, 0 or empty
 };
 
 struct config_key_rule {
   std::string_view key;
   config_key_use use = config_key_use::read;
   std::string_view families = {};        ///< model types that have the key, separated by spaces
-  bool (*has)(const family&) = nullptr;  ///< families that have it; with neither of the two all have
+  bool (*has)(const family&) = nullptr;  ///< families that have the key; if this and `families` are unset, all have
 
-  /// Whether a model type, or a type of a RoPE scaling, has the key.
+  /// Whether a model type, or a type of RoPE scaling, has the key.
   constexpr bool is_of(std::string_view model_type) const {
     if (families.empty() && has == nullptr) return true;
     for (std::string_view list = families; !list.empty();) {
@@ -44,7 +44,7 @@ struct config_key_rule {
 };
 
 /// @{
-/// What families have that have a key.
+/// Whether a family has the part that a key describes.
 constexpr bool has_kinds_of_layers(const family& of) { return of.kinds_of_layers; }
 constexpr bool has_streams(const family& of) { return of.streams; }
 constexpr bool has_layer_inputs(const family& of) { return of.kinds_of_layers || of.streams; }
@@ -76,7 +76,7 @@ constexpr bool has_local_rope(const family& of) { return (has_stated_scores(of) 
 constexpr bool has_window_interval(const family& of) { return has_local_rope(of) || of.globals_stand; }
 constexpr bool has_positions(const family& of) { return of.learned_positions; }
 constexpr bool has_layer_norms(const family& of) { return of.layer_norms; }
-/// A window, or a key of one that is inert.
+/// Whether a family has a window, or a key of one that has no effect.
 constexpr bool has_window(const family& of) {
   return of.window_interval != 0 || of.windows || of.no_rope_interval != 0 ||
          (of.window == gguf_window::inert && of.recurrent == recurrence::none);
@@ -106,7 +106,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"tie_word_embeddings"},
     {"sliding_window", config_key_use::read, "mistral mixtral", has_window},
     {"use_sliding_window"},
-    {"max_window_layers", config_key_use::harmless},  // of use_sliding_window
+    {"max_window_layers", config_key_use::harmless},  // belongs to use_sliding_window
     {"sliding_window_pattern", config_key_use::read, "mistral mixtral", has_window_interval},
     {"_sliding_window_pattern", config_key_use::read, "mistral mixtral", has_local_rope},
     {"layer_types"},
@@ -124,7 +124,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"altup_active_idx", config_key_use::read, {}, has_streams},
     {"altup_correct_scale", config_key_use::read, {}, has_streams},
     {"altup_coef_clip", config_key_use::read, {}, has_streams},
-    {"altup_lr_multiplier", config_key_use::harmless},  // of training
+    {"altup_lr_multiplier", config_key_use::harmless},  // for training
     {"laurel_rank", config_key_use::read, {}, has_streams},
     {"activation_sparsity_pattern", config_key_use::read, {}, has_streams},
     {"enable_moe_block", config_key_use::read, {}, has_kinds_of_layers},
@@ -145,7 +145,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"attn_output_gate"},
     {"shared_expert_intermediate_size", config_key_use::read, {}, has_shared_expert},
     {"mamba_ssm_dtype", config_key_use::harmless},        // states are f32
-    {"mtp_num_hidden_layers", config_key_use::harmless},  // of heads that draft tokens
+    {"mtp_num_hidden_layers", config_key_use::harmless},  // heads that draft tokens
     {"mtp_use_dedicated_embeddings", config_key_use::harmless},
     {"norm_eps", config_key_use::read, "modernbert", has_stated_eps},
     {"tie_embedding", config_key_use::read, {}, has_short_conv},
@@ -156,7 +156,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"block_auto_adjust_ff_dim", config_key_use::read, {}, has_short_conv},
     {"block_ffn_dim_multiplier", config_key_use::read, {}, has_short_conv},
     {"block_multiple_of", config_key_use::read, {}, has_short_conv},
-    // Of LFM2, which transformers does not read either.
+    // A key of LFM2 that transformers does not read either.
     {"block_dim", config_key_use::harmless},
     {"block_norm_eps", config_key_use::harmless},
     {"block_mlp_init_scale", config_key_use::harmless},
@@ -172,7 +172,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"position_embedding_type", config_key_use::read, "granitemoehybrid", has_positions},
     {"layer_norm_eps", config_key_use::read, {}, has_positions},
     {"type_vocab_size", config_key_use::read, {}, has_layer_norms},
-    // Of Nomic's BERT, whose keys are GPT-2's.
+    // Keys of Nomic's BERT, which are GPT-2's.
     {"n_embd", config_key_use::read, "nomic_bert"},
     {"n_head", config_key_use::read, "nomic_bert"},
     {"n_inner", config_key_use::read, "nomic_bert"},
@@ -184,7 +184,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"rotary_emb_fraction", config_key_use::read, "nomic_bert"},
     {"rotary_emb_scale_base", config_key_use::read, "nomic_bert"},
     {"rotary_emb_interleaved", config_key_use::read, "nomic_bert"},
-    {"rotary_scaling_factor", config_key_use::read, "nomic_bert"},  // of positions behind max_trained_positions
+    {"rotary_scaling_factor", config_key_use::read, "nomic_bert"},  // for positions behind max_trained_positions
     {"qkv_proj_bias", config_key_use::read, "nomic_bert"},
     {"mlp_fc1_bias", config_key_use::read, "nomic_bert"},
     {"mlp_fc2_bias", config_key_use::read, "nomic_bert"},
@@ -201,7 +201,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"global_attn_every_n_layers", config_key_use::read, "modernbert"},
     {"local_attention", config_key_use::read, "modernbert"},
     {"norm_bias", config_key_use::read, "modernbert"},
-    {"decoder_bias", config_key_use::harmless},  // of the head that it was trained with
+    {"decoder_bias", config_key_use::harmless},  // of the head for training
     {"classifier_activation", config_key_use::harmless},
     {"classifier_bias", config_key_use::harmless},
     {"classifier_pooling", config_key_use::harmless},
@@ -226,7 +226,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"summary_use_proj", config_key_use::harmless},
     {"normalization_function", config_key_use::read, "granitemoehybrid"},
     {"layers_block_type", config_key_use::read, {}, has_state_space},
-    // Of state space layers.
+    // Keys of state space layers.
     {"mamba_conv_bias", config_key_use::read, "granitemoehybrid"},
     {"mamba_d_conv", config_key_use::read, "granitemoehybrid"},
     {"mamba_d_head", config_key_use::read, "granitemoehybrid"},
@@ -250,19 +250,19 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"use_bias"},
     {"mamba_chunk_size", config_key_use::harmless},  // how prompts are cut
     {"chunk_size", config_key_use::harmless},
-    {"expand", config_key_use::harmless},  // of Nemotron-H, whose heads say it
+    {"expand", config_key_use::harmless},  // Nemotron-H: its heads determine it
     {"use_mamba_kernels", config_key_use::harmless},
     {"mamba_ssm_cache_dtype", config_key_use::harmless},  // states are f32
     {"num_logits_to_keep", config_key_use::harmless},
     {"residual_in_fp32", config_key_use::harmless},  // the stream is f32
     {"rescale_prenorm_residual", config_key_use::harmless},
-    {"time_step_min", config_key_use::harmless},  // of what training begins with
+    {"time_step_min", config_key_use::harmless},  // initial values for training
     {"time_step_max", config_key_use::harmless},
     {"time_step_floor", config_key_use::harmless},
     {"init_method", config_key_use::harmless},
     {"attention_bias"},
     {"attention_out_bias"},
-    {"qkv_bias", config_key_use::read, "qwen2_moe"},  // the tensors say it
+    {"qkv_bias", config_key_use::read, "qwen2_moe"},  // the tensors show it
     {"mlp_bias"},
     {"use_bidirectional_attention"},
     {"num_experts"},
@@ -270,11 +270,11 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"num_experts_per_tok", config_key_use::read, "mixtral", has_experts_alone},
     {"moe_intermediate_size", config_key_use::read, {}, has_narrow_experts},
     {"norm_topk_prob", config_key_use::read, {}, has_stated_parts},
-    // Of Nemotron-H's mixtures, which without such layers nobody reads; n_routed_experts and others are theirs too.
+    // Keys of Nemotron-H's mixtures, as n_routed_experts and others; nobody reads them without such layers.
     {"moe_shared_expert_intermediate_size", config_key_use::read, {}, has_single_sublayers},
     {"moe_latent_size", config_key_use::read, {}, has_single_sublayers},
-    {"moe_shared_expert_overlap", config_key_use::harmless},  // how it is computed
-    {"mtp_layers_block_type", config_key_use::harmless},      // of heads that draft tokens
+    {"moe_shared_expert_overlap", config_key_use::harmless},  // how the shared expert is scheduled
+    {"mtp_layers_block_type", config_key_use::harmless},      // heads that draft tokens
     {"mtp_hybrid_override_pattern", config_key_use::harmless},
     {"num_dense_layers", config_key_use::read, "lfm2_moe"},
     {"use_expert_bias", config_key_use::read, "lfm2_moe"},
@@ -295,8 +295,8 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"moe_gate_act", config_key_use::read, {}, has_moe_keys},
     {"moe_norm_gate_logits", config_key_use::read, {}, has_moe_keys},
     {"moe_use_aux_free", config_key_use::read, {}, has_moe_keys},
-    {"moe_gate", config_key_use::harmless},      // which of its kernels chooses
-    {"moe_capacity", config_key_use::harmless},  // of tokens that training leaves out
+    {"moe_gate", config_key_use::harmless},      // choice of a kernel
+    {"moe_capacity", config_key_use::harmless},  // tokens that training leaves out
     {"multi_token_pred_lambda", config_key_use::harmless},
     {"swiglu_limit", config_key_use::read, {}, has_biased_experts},
     {"experts_per_token", config_key_use::read, {}, has_biased_experts},
@@ -313,7 +313,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"mask_token_id", config_key_use::harmless},
     {"cls_token_id", config_key_use::harmless},
     {"decoder_start_token_id", config_key_use::harmless},
-    // Who wrote the file, and with what.
+    // Keys about the program that wrote the file.
     {"architectures", config_key_use::harmless},
     {"auto_map", config_key_use::harmless},
     {"dtype", config_key_use::harmless},
@@ -326,14 +326,14 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"unsloth_version", config_key_use::harmless},
     {"tokenizer_class", config_key_use::harmless},
     {"model_max_length", config_key_use::harmless},
-    // How transformers runs it.
+    // Keys about how transformers runs the model.
     {"use_cache", config_key_use::harmless},
     {"cache_implementation", config_key_use::harmless},
     {"attn_implementation", config_key_use::harmless},
     {"_attn_implementation", config_key_use::harmless},
     {"_attn_implementation_autoset", config_key_use::harmless},
     {"experts_implementation", config_key_use::harmless},
-    {"pretraining_tp", config_key_use::harmless},  // splits products, which come to the same
+    {"pretraining_tp", config_key_use::harmless},  // splits products without changing their result
     {"chunk_size_feed_forward", config_key_use::harmless},
     {"output_attentions", config_key_use::harmless},
     {"output_hidden_states", config_key_use::harmless},
@@ -341,14 +341,14 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"use_return_dict", config_key_use::harmless},
     {"torchscript", config_key_use::harmless},
     {"is_decoder", config_key_use::harmless},
-    // Heads of classifiers.
+    // Keys of classifiers' heads.
     {"id2label", config_key_use::harmless},
     {"label2id", config_key_use::harmless},
     {"num_labels", config_key_use::harmless},
     {"problem_type", config_key_use::harmless},
     {"finetuning_task", config_key_use::harmless},
     {"task_specific_params", config_key_use::harmless},
-    // Of training.
+    // Keys of training.
     {"initializer_range", config_key_use::harmless},
     {"gradient_checkpointing", config_key_use::harmless},
     {"output_router_logits", config_key_use::harmless},
@@ -368,13 +368,13 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"attention_probs_dropout_prob", config_key_use::training},
     {"attn_pdrop", config_key_use::training},
     {"embd_pdrop", config_key_use::training},
-    {"full_attn_mod", config_key_use::harmless},  // of Phi-4-mini: 1, which its own code does not read
+    {"full_attn_mod", config_key_use::harmless},  // Phi-4-mini: 1; its own code does not read it
     {"interpolate_factor", config_key_use::harmless},
     {"lm_head_bias", config_key_use::off},
     {"resid_pdrop", config_key_use::training},
     {"layerdrop", config_key_use::training},
-    // Of Hunyuan: of other models of the house, and of classifiers.
-    {"cla_share_factor", config_key_use::harmless},  // of use_cla
+    // Keys of Hunyuan for other models, and for classifiers.
+    {"cla_share_factor", config_key_use::harmless},  // belongs to use_cla
     {"class_num", config_key_use::harmless},
     {"dense_list", config_key_use::harmless},
     {"im_end_id", config_key_use::harmless},
@@ -387,7 +387,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"text_end_id", config_key_use::harmless},
     {"text_start_id", config_key_use::harmless},
     {"norm_type", config_key_use::read, "hunyuan_v1_dense"},
-    // Another computation.
+    // Keys that would change the computation.
     {"add_classification_head", config_key_use::off},
     {"use_cla", config_key_use::off},  // layers that share keys and values
     {"use_mla", config_key_use::off},
@@ -401,7 +401,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"per_layer_config", config_key_use::off},
 };
 
-/// Keys around the text model's object, where a multimodal config.json has it apart.
+/// Keys outside of the text model's object in a multimodal config.json.
 inline constexpr config_key_rule hf_outer_key_rules[] = {
     {"text_config"},
     {"vision_config", config_key_use::harmless},
@@ -441,7 +441,7 @@ inline constexpr config_key_rule hf_rope_key_rules[] = {
     {"type"},
     {"rope_theta"},
     {"partial_rotary_factor"},
-    {"mrope_section", config_key_use::harmless},  // of text alone all sections have one position
+    {"mrope_section", config_key_use::harmless},  // for text all sections have the same position
     {"mrope_interleaved", config_key_use::harmless},
     {"full_attention"},
     {"sliding_attention"},
@@ -450,7 +450,7 @@ inline constexpr config_key_rule hf_rope_key_rules[] = {
     {"high_freq_factor", config_key_use::read, "llama3"},
     {"original_max_position_embeddings", config_key_use::read, "llama3 yarn longrope su"},
     {"alpha", config_key_use::read, "dynamic"},
-    {"beta_fast", config_key_use::read, "yarn dynamic"},  // of dynamic: not used there, whatever they are
+    {"beta_fast", config_key_use::read, "yarn dynamic"},  // with dynamic the value is not used
     {"beta_slow", config_key_use::read, "yarn dynamic"},
     {"attention_factor", config_key_use::read, "yarn longrope su"},
     {"mscale", config_key_use::read, "yarn dynamic"},
@@ -461,17 +461,17 @@ inline constexpr config_key_rule hf_rope_key_rules[] = {
     {"long_factor", config_key_use::read, "longrope su"},
 };
 
-/// Keys of quantization_config of a BitNet.
+/// Keys of the quantization_config of a BitNet.
 inline constexpr config_key_rule hf_quantization_key_rules[] = {
     {"quant_method"},
     {"linear_class"},
     {"use_rms_norm"},
-    {"quantization_mode", config_key_use::harmless},  // the weights' type says it
-    {"rms_norm_eps", config_key_use::harmless},       // of use_rms_norm
+    {"quantization_mode", config_key_use::harmless},  // the weights' type shows it
+    {"rms_norm_eps", config_key_use::harmless},       // belongs to use_rms_norm
     {"modules_to_not_convert", config_key_use::harmless},
 };
 
-/// Keys of params.json. "moe" is an object of its own.
+/// Keys of params.json. "moe" is an object with keys of its own.
 inline constexpr config_key_rule original_key_rules[] = {
     {"dim"},
     {"n_layers"},
@@ -508,8 +508,8 @@ inline constexpr config_key_rule original_key_rules[] = {
 };
 inline constexpr config_key_rule original_expert_key_rules[] = {{"num_experts"}, {"num_experts_per_tok"}};
 
-/// Holds every key of an object against the rules: what nobody reads is added to `warnings` by name. A null is no
-/// value.
+/// Checks every key of an object against the rules. Keys that nobody reads are added to `warnings` by name. A null
+/// counts as an absent value.
 /// @param model_type  or the type of a RoPE scaling
 /// @throws file_error for a key that must be off and is not
 inline void judge_config_keys(const json_place& object, std::span<const config_key_rule> rules,

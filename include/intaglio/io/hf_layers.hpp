@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which layers of a config.json differ from the others: windows, recurrences, kinds of heads.
+// The keys of config.json by which layers differ: windows, recurrences, kinds of heads.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 
 namespace intaglio::io {
 
-/// Reads what layers differ in.
+/// Reads the keys by which layers differ.
 class hf_layers : public hf_rope {
  public:
   using hf_rope::hf_rope;
 
  protected:
-  /// Heads, caches and FFNs by kind of layer. Defaults: transformers' Gemma4TextConfig.
+  /// Reads heads, caches and FFNs by kind of layer. Defaults: transformers' Gemma4TextConfig.
   [[gnu::cold]] void read_kinds(const json_place& text) {
     decoder_config& c = out_.config;
     c.attention_multiplier = 1.f;
@@ -59,15 +59,15 @@ class hf_layers : public hf_rope {
     }
   }
 
-  /// Which layers have a short convolution, by a list of kinds or one of the others' numbers. Defaults: transformers'
-  /// Lfm2Config.
+  /// Reads which layers have a short convolution, from a list of kinds or a list of the other layers' numbers.
+  /// Defaults: transformers' Lfm2Config.
   [[gnu::cold]] void read_short_conv(const json_place& text) {
     decoder_config& c = out_.config;
     c.conv_taps = text["conv_L_cache"].present() ? size(text["conv_L_cache"]) : 3;
     read_recurrent_layers(text, "conv");
   }
 
-  /// Defaults: transformers' Qwen3NextConfig and Qwen3_5TextConfig, which agree in these.
+  /// Reads delta rules. Defaults: transformers' Qwen3NextConfig and Qwen3_5TextConfig, which agree in these.
   [[gnu::cold]] void read_delta_net(const json_place& text) {
     decoder_config& c = out_.config;
     const auto size_or = [&](const char* key, std::uint32_t absent) {
@@ -88,7 +88,7 @@ class hf_layers : public hf_rope {
     c.recurrent_layers = layer_set::all_but_every(interval, c.num_hidden_layers);
   }
 
-  /// @param kind in layer_types
+  /// Reads which layers are recurrent. @param kind their name in layer_types
   [[gnu::cold]] void read_recurrent_layers(const json_place& text, std::string_view kind) {
     decoder_config& c = out_.config;
     const json_place types = text["layer_types"], numbers = text["full_attn_idxs"];
@@ -118,8 +118,8 @@ class hf_layers : public hf_rope {
     }
   }
 
-  /// transformers' Lfm2Config: block_ff_dim goes before intermediate_size; two thirds of it, times a multiplier, in
-  /// whole multiples, unless block_auto_adjust_ff_dim is false.
+  /// The width of LFM2's FFN. As in transformers' Lfm2Config, block_ff_dim goes before intermediate_size. The width is
+  /// two thirds of it, times a multiplier, rounded up to a multiple, unless block_auto_adjust_ff_dim is false.
   [[gnu::cold]] std::uint32_t short_conv_ffn(const json_place& text) const {
     const json_place stated = text["block_ff_dim"].present() ? text["block_ff_dim"] : text["intermediate_size"];
     std::uint64_t out = size(stated);
@@ -137,7 +137,7 @@ class hf_layers : public hf_rope {
     return static_cast<std::uint32_t>(out);
   }
 
-  /// A list with 0 for each layer that does not turn, or how often one comes.
+  /// Reads the layers without rotation: a list with 0 for each of them, or the interval between them.
   [[gnu::cold]] void read_layers_without_rope(const json_place& text) {
     decoder_config& c = out_.config;
     const json_place list = text["no_rope_layers"], interval = text["no_rope_layer_interval"];
@@ -159,13 +159,13 @@ class hf_layers : public hf_rope {
     c.no_rope_layer_interval = static_cast<std::uint32_t>(every);
   }
 
-  /// Windows: Mistral's and, where it has any, Mixtral's are in all layers, Gemma 3's in all but every sixth.
+  /// Reads windows: those of Mistral and of some Mixtrals are in all layers, Gemma 3's in all but every sixth.
   /// transformers 5 lists the kind of each layer.
   [[gnu::cold]] void read_windows(const json_place& text) {
     decoder_config& c = out_.config;
     const std::uint32_t interval = family_of(c.model_type).window_interval;
     const bool mistral = out_.model_type == "mistral", mixtral = out_.model_type == "mixtral";
-    // Qwen's key of a window is inert unless another one says so.
+    // Qwen's key of a window has no effect unless another key says so.
     if (text["use_sliding_window"].boolean_or(false) && text["sliding_window"].present())
       document_.refuse("use_sliding_window", "false", "true");
     if (family_of(c.model_type).scaled_queries && text["sliding_window"].present())
@@ -175,7 +175,7 @@ class hf_layers : public hf_rope {
     if (text["sliding_window"].present()) c.sliding_window = size(text["sliding_window"]);
     else if (!mixtral && !phi && !text["sliding_window"].is_null())
       c.sliding_window = mistral ? 4096 : family_of(c.model_type).default_window;
-    if (phi && c.sliding_window >= c.max_position_embeddings) c.sliding_window = 0;  // all of them
+    if (phi && c.sliding_window >= c.max_position_embeddings) c.sliding_window = 0;  // a window over all positions
     if (c.sliding_window == 0) return;
     for (const char* key : {"_sliding_window_pattern", "sliding_window_pattern"})
       if (text[key].present()) c.sliding_window_pattern = text[key].is_string() ? letters(text[key]) : size(text[key]);
@@ -187,7 +187,7 @@ class hf_layers : public hf_rope {
       c.sliding_window = c.sliding_window_pattern = 0;
   }
 
-  /// The interval that EXAONE's letters say: "LLLG" is 4, L for layers with a window.
+  /// The interval in EXAONE's letters: "LLLG" is 4, where L is a layer with a window.
   [[gnu::cold]] static std::uint32_t letters(const json_place& place) {
     const std::string word = place.text();
     if (word.empty() || word.size() > layer_pattern::max_period || word.find('G') + 1 != word.size() ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a config.json says of mixtures of experts.
+// The keys of config.json about mixtures of experts.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class hf_mixtures : public hf_encoder {
   using hf_encoder::hf_encoder;
 
  protected:
-  /// Defaults: transformers' MixtralConfig and Qwen3MoeConfig.
+  /// Reads experts. Defaults: transformers' MixtralConfig and Qwen3MoeConfig.
   [[gnu::cold]] void read_experts(const json_place& text) {
     decoder_config& c = out_.config;
     const family& of = family_of(c.model_type);
@@ -67,7 +67,8 @@ class hf_mixtures : public hf_encoder {
   }
 
  private:
-  /// Defaults: transformers' Lfm2MoeConfig and Glm4MoeConfig. @param dense the width of FFNs without experts
+  /// Reads routers with other scores than logits. Defaults: transformers' Lfm2MoeConfig and Glm4MoeConfig. @param dense
+  /// the width of FFNs without experts
   [[gnu::cold]] void read_scored_router(const json_place& text, std::uint32_t dense) {
     decoder_config& c = out_.config;
     const family& of = family_of(c.model_type);
@@ -89,7 +90,7 @@ class hf_mixtures : public hf_encoder {
       if (text[key].present() && text[key].natural() != 1) text[key].refuse("1: experts are chosen among all");
   }
 
-  /// Keys of ERNIE 4.5's mixtures that have one value here. Defaults: transformers' Ernie4_5_MoeConfig.
+  /// Checks keys of ERNIE 4.5's mixtures that may have only one value. Defaults: transformers' Ernie4_5_MoeConfig.
   [[gnu::cold]] void judge_moe_keys(const json_place& text) {
     const decoder_config& c = out_.config;
     expect_same(text["num_experts"], text["moe_num_experts"]);

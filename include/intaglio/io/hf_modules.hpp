@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// modules.json of a folder of sentence-transformers: what stands behind a model's states besides pooling. Source:
+// modules.json of a sentence-transformers folder: the modules behind a model's states besides pooling. Source:
 // sentence-transformers, models/Dense.py and SentenceTransformer.py.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace intaglio::io {
 
-/// A product of a folder, W x without a bias and an activation.
+/// A Dense module: the product W x, without a bias and an activation.
 struct dense_module {
   std::filesystem::path folder;  ///< where its config.json and its weights are
   std::uint32_t in = 0, out = 0;
@@ -42,9 +42,9 @@ struct dense_module {
   return {folder, features("in_features"), features("out_features")};
 }
 
-/// The products of a folder, none or two: hidden_size to some width and back, which becomes the config's
-/// dense_features. Modules that are neither these nor pooling and a norm of the vector are named in a warning.
-/// @error file_error: malformed, a Dense module of a family that has none, another number or other widths
+/// Reads the Dense modules of a folder, none or two: hidden_size to some width and back; that width becomes the
+/// config's dense_features. Modules that are neither Dense, pooling nor a norm of the vector are named in a warning.
+/// @error file_error: malformed, a Dense module in a family that has none, another number or other widths
 [[gnu::cold]] inline std::vector<dense_module> read_modules(const std::filesystem::path& folder, decoder_config& c,
                                                             std::vector<std::string>& warnings) {
   const auto path = folder / "modules.json";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Hugging Face tensor names as GGUF's (llama.cpp's gguf-py/gguf/tensor_mapping.py).
+// Maps Hugging Face tensor names to GGUF's (llama.cpp's gguf-py/gguf/tensor_mapping.py).
 #pragma once
 
 #include <array>
@@ -13,21 +13,21 @@
 
 namespace intaglio::io {
 
-/// What a tensor of a layer is called in each.
+/// The name of a layer's tensor in both conventions.
 struct hf_part {
   std::string_view hf, gguf;
 };
-/// Names of all experts of a layer of a Granite.
+/// Names of the tensors that hold all experts of a layer of a Granite.
 inline constexpr std::array<hf_part, 2> granite_experts{
     {{"block_sparse_moe.input_linear", "ffn_gate_up_exps"}, {"block_sparse_moe.output_linear", "ffn_down_exps"}}};
 
-/// Names of an expert that every token has, and of its gate.
+/// Names of a shared expert and of its gate.
 inline constexpr std::array<hf_part, 4> gated_shared_expert{{{"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
                                                              {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
                                                              {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
                                                              {"mlp.shared_expert.down_proj", "ffn_down_shexp"}}};
 
-/// Names of experts that every token has, without a gate: one that is as wide as all of them.
+/// Names of shared experts without a gate; the library computes them as one wide expert.
 inline constexpr std::array<hf_part, 3> shared_expert_names{{{"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
                                                              {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
                                                              {"mlp.shared_experts.down_proj", "ffn_down_shexp"}}};
@@ -70,7 +70,7 @@ constexpr std::string_view router_name(const family& of) {
   if (of.block_biases) return "mlp.router";
   return of.experts == mixtures::all ? "mlp.gate" : "block_sparse_moe.gate";
 }
-/// Names of tensors of families with short convolutions.
+/// Names of tensors in families with short convolutions.
 [[gnu::cold]] inline std::vector<hf_part> short_conv_parts() {
   return {{"operator_norm", "attn_norm"},
           {"self_attn.q_proj", "attn_q"},
@@ -88,7 +88,8 @@ constexpr std::string_view router_name(const family& of) {
           {"feed_forward.w3", "ffn_up"},
           {"feed_forward.w2", "ffn_down"}};
 }
-/// Names of attention, of all families but LFM2, hybrids of Mamba-2 and encoders; and of the norm in front of it.
+/// Names of attention's tensors in all families except LFM2, hybrids of Mamba-2 and encoders, and of the norm in front
+/// of it.
 inline constexpr std::array<hf_part, 7> attention_parts{{{"input_layernorm", "attn_norm"},
                                                          {"self_attn.q_proj", "attn_q"},
                                                          {"self_attn.k_proj", "attn_k"},
@@ -96,10 +97,10 @@ inline constexpr std::array<hf_part, 7> attention_parts{{{"input_layernorm", "at
                                                          {"self_attn.o_proj", "attn_output"},
                                                          {"self_attn.q_norm", "attn_q_norm"},
                                                          {"self_attn.k_norm", "attn_k_norm"}}};
-/// Names of norms of q and k that stand behind the rotation, in the place of the last two of attention's.
+/// Names of norms of q and k behind the rotation; they replace the last two of attention's names.
 inline constexpr std::array<hf_part, 2> turned_norm_parts{
     {{"self_attn.query_layernorm", "attn_q_norm"}, {"self_attn.key_layernorm", "attn_k_norm"}}};
-/// Names of a layer of Qwen3.5 and Qwen3-Next besides attention's.
+/// Names of tensors in a layer of Qwen3.5 and Qwen3-Next besides attention's.
 inline std::vector<hf_part> delta_net_parts() {
   return {{"linear_attn.in_proj_qkv", "attn_qkv"},
           {"linear_attn.in_proj_qkvz", "attn_qkvz"},
@@ -120,7 +121,8 @@ inline std::vector<hf_part> delta_net_parts() {
           {"mlp.up_proj", "ffn_up"},
           {"mlp.down_proj", "ffn_down"}};
 }
-/// Names of a layer's tensors. One name means the norm before the FFN in Llama and the norm after attention in Gemma.
+/// Names of a layer's tensors. One name means the norm in front of the FFN in Llama and the norm behind attention in
+/// Gemma.
 inline std::vector<hf_part> hf_parts(const family& of) {
   if (of.recurrent == recurrence::mamba2) return mamba2_parts(of);
   const bool gemma = of.norms_behind && !of.norms_by_sublayer;
@@ -167,7 +169,7 @@ inline std::vector<hf_part> hf_parts(const family& of) {
   return out;
 }
 
-/// Tensors outside of the layers, but for the head; of a layer a name without an ending.
+/// Names of tensors outside of the layers, except the head; without the ending.
 inline constexpr std::array<hf_part, 7> hf_globals{
     {{"embed_tokens.weight", "token_embd.weight"},
      {"norm.weight", "output_norm.weight"},
@@ -198,20 +200,20 @@ constexpr bool has_tails(const family& of, std::string_view hf) {
   if (hf.starts_with("mixer.")) return of.single_sublayers;
   return hf.starts_with("altup.") ? of.streams : of.kinds_of_layers;
 }
-/// What matrices of streams begin with; a number and ".weight" are behind it.
+/// Beginnings of the names of matrices of streams; a number and ".weight" follow.
 inline constexpr std::array<hf_part, 2> hf_stream_matrices{
     {{"altup_projections.", "altup_proj."}, {"altup_unembed_projections.", "altup_unembd_proj."}}};
 
-/// Other names of the same: of a Granite that is written as its hybrid family, gate and up are one matrix.
+/// Alternative names. A Granite that is written as its hybrid family has gate and up as one matrix.
 inline constexpr std::array<hf_part, 2> hf_aliases{
     {{"shared_mlp.input_linear", "ffn_gate_up"}, {"shared_mlp.output_linear", "ffn_down"}}};
 
-/// The GGUF name of a tensor; "model.layers.0.mlp.up_proj.weight_scale" becomes "blk.0.ffn_up.weight_scale". Nothing
-/// for other names.
+/// The GGUF name of a tensor; "model.layers.0.mlp.up_proj.weight_scale" becomes "blk.0.ffn_up.weight_scale". Absent for
+/// other names.
 [[gnu::cold]] inline std::optional<std::string> gguf_name(std::string_view name, architecture type) {
   if (family_of(type).layer_norms) return encoder_gguf_name(name, family_of(type));
   if (name == "lm_head.weight" || name == "language_model.lm_head.weight") return "output.weight";
-  // Multimodal repositories put the text model under one of these; of a model without a head the last one is there.
+  // Multimodal repositories have the text model under one of these prefixes; models without a head use the last one.
   const bool sublayers = family_of(type).single_sublayers;
   constexpr auto prefixes =
       std::to_array<std::string_view>({"language_model.model.", "model.language_model.", "backbone.", "model.", ""});
@@ -262,22 +264,23 @@ inline constexpr std::array<hf_part, 2> hf_aliases{
   return std::nullopt;
 }
 
-/// Which expert's matrix a name means: "model.layers.3.block_sparse_moe.experts.7.w1.weight" is number 7 of
-/// "blk.3.ffn_gate_exps.weight", as is "model.layers.3.mlp.experts.7.gate_proj.weight".
+/// The expert's matrix that a name refers to: "model.layers.3.block_sparse_moe.experts.7.w1.weight" and
+/// "model.layers.3.mlp.experts.7.gate_proj.weight" are number 7 of "blk.3.ffn_gate_exps.weight".
 struct expert_name {
   std::string gguf;
   std::uint32_t number = 0;
 };
 inline constexpr std::string_view own_experts = ".mlp.experts.";  ///< in front of an expert whose matrices have names
-inline constexpr std::string_view mixer_experts = ".mixer.experts.";  ///< likewise, in layers that have nothing else
-/// What is in front of an expert's number.
+                                                                  ///< of their own
+inline constexpr std::string_view mixer_experts = ".mixer.experts.";  ///< the same in layers that have only a mixture
+/// The text in front of an expert's number.
 inline constexpr std::array<std::string_view, 4> expert_folders{".block_sparse_moe.experts.", ".feed_forward.experts.",
                                                                 own_experts, mixer_experts};
-/// What is in front of a layer's number where experts are in this folder.
+/// The text in front of a layer's number, where experts are in this folder.
 constexpr std::string_view layers_of_experts(std::string_view folder) {
   return folder == mixer_experts ? "backbone.layers." : "model.layers.";
 }
-/// @param layers, experts what is in front of the two numbers
+/// @param layers, experts the texts in front of the two numbers
 [[gnu::cold]] inline std::optional<expert_name> expert_of(std::string_view name,
                                                           std::string_view layers = "model.layers.",
                                                           std::string_view experts = ".block_sparse_moe.experts.") {
@@ -311,7 +314,7 @@ constexpr std::string_view layers_of_experts(std::string_view folder) {
   return std::nullopt;
 }
 
-/// Hugging Face's name of a tensor with a GGUF name; the name itself where it has none.
+/// Hugging Face's name of a tensor with a GGUF name; names without one are unchanged.
 inline std::string hf_name(std::string_view name, architecture type) {
   if (family_of(type).layer_norms) return encoder_hf_name(name, family_of(type));
   if (name == "token_embd.weight") return "model.embed_tokens.weight";
@@ -334,7 +337,7 @@ inline std::string hf_name(std::string_view name, architecture type) {
   return std::string(name);
 }
 
-/// True for tensors that a text model does not use: of a multimodal repository, and of heads that draft tokens.
+/// Whether a text model does not use a tensor: it belongs to a multimodal repository, or to heads that draft tokens.
 inline bool is_vision_name(std::string_view name) {
   for (const std::string_view prefix :
        {"vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector.",
@@ -343,8 +346,9 @@ inline bool is_vision_name(std::string_view name) {
   return false;
 }
 
-/// Whether a tensor is of a layer behind the last one, which drafts tokens.
-/// @param layers what is in front of a layer's number  @param count layers of the model  @param drafts layers behind
+/// Whether a tensor belongs to a layer behind the last one, which drafts tokens.
+/// @param layers the text in front of a layer's number  @param count layers of the model  @param drafts layers behind
+/// them
 inline bool is_draft_name(std::string_view name, std::string_view layers, std::uint32_t count, std::uint32_t drafts) {
   if (drafts == 0 || !name.starts_with(layers)) return false;
   name = name.substr(layers.size(), name.find('.', layers.size()) - layers.size());
@@ -353,9 +357,9 @@ inline bool is_draft_name(std::string_view name, std::string_view layers, std::u
   for (const char digit : name) layer = 10 * layer + static_cast<std::uint32_t>(digit - '0');
   return layer >= count && layer - count < drafts;
 }
-/// Whether a tensor is of a head that drafts tokens, whose names have no layer of the model: ERNIE 4.5's.
+/// Whether a tensor belongs to ERNIE 4.5's head that drafts tokens, whose names have no layer of the model.
 inline bool is_draft_head(std::string_view name) { return name.starts_with("model.mtp_"); }
-/// What is said of such tensors.
+/// The warning about such tensors.
 inline std::string draft_warning(std::size_t tensors) {
   return std::to_string(tensors) + " tensors of layers that draft tokens are not read";
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How the heads of a config.json are rotated.
+// The keys of config.json for the rotary embedding.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 
 namespace intaglio::io {
 
-/// Reads rotation.
+/// Reads the rotary embedding.
 class hf_rope : public hf_fields {
  public:
   using hf_fields::hf_fields;
 
  protected:
-  /// The families' own defaults, in transformers' configuration classes.
+  /// The family's default base, from transformers' configuration classes.
   float default_theta() const {
     const family& of = family_of(out_.config.model_type);
     const bool gemma = is_gemma(of.type) && of.head_norms;
@@ -28,8 +28,8 @@ class hf_rope : public hf_fields {
     return of.block_biases ? 150'000.f : of.default_theta;
   }
 
-  /// transformers 4 has rope_theta and rope_scaling, transformers 5 rope_parameters, for Gemma one set for each kind of
-  /// layer.
+  /// Reads the rotation. transformers 4 has rope_theta and rope_scaling, transformers 5 rope_parameters, with one set
+  /// for each kind of layer in Gemma.
   [[gnu::cold]] void read_rope(const json_place& text) {
     const family& of = family_of(out_.config.model_type);
     const bool gemma = is_gemma(of.type) && of.head_norms;
@@ -44,7 +44,7 @@ class hf_rope : public hf_fields {
       out_.config.rope_local_base_freq = base.present() ? base.real() : 10'000.f;
       if (local.present()) expect_type(local, "default");
     }
-    if (of.kinds_of_layers) return;  // read_kinds
+    if (of.kinds_of_layers) return;  // read_kinds reads it
     for (const json_place& place : {text, parameters})
       if (const json_place part = place["partial_rotary_factor"]; part.present() && part.number() != 1.0)
         read_partial_rotary(part);
@@ -54,14 +54,14 @@ class hf_rope : public hf_fields {
     const json_place scaling = text["rope_scaling"].present() ? text["rope_scaling"] : parameters;
     if (!scaling.present()) return;
     const std::string type = type_of(scaling);
-    if (text["rope_scaling"].present() && parameters.present()) {  // both spellings at once
+    if (text["rope_scaling"].present() && parameters.present()) {  // both spellings together
       if (type_of(parameters) != type) expect_type(parameters, type);
       for (const char* key :
            {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings", "beta_fast",
             "beta_slow", "attention_factor", "mscale", "mscale_all_dim", "llama_4_scaling_beta", "alpha"})
         expect_same(text["rope_scaling"][key], parameters[key]);
     }
-    if (type == "default" || (type == "mrope" && out_.model_type.starts_with("qwen2_"))) return;  // of images
+    if (type == "default" || (type == "mrope" && out_.model_type.starts_with("qwen2_"))) return;  // for images
     if (of.ternary || of.alpha_rope) return of.alpha_rope ? read_alpha(scaling, type) : expect_type(scaling, "default");
     rope_scaling_config& out = out_.config.rope_scaling;
     if (type == "linear") out.type = rope_type::linear;
@@ -77,7 +77,7 @@ class hf_rope : public hf_fields {
       out.low_freq_factor = scaling["low_freq_factor"].real();
       out.high_freq_factor = scaling["high_freq_factor"].real();
     }
-    // transformers: the outer key comes first, and without either the scaling starts from the context as it is.
+    // transformers: the outer key goes first; without either key the scaling starts from the unscaled context.
     const json_place outer = text["original_max_position_embeddings"],
                      inner = scaling["original_max_position_embeddings"];
     out.original_max_position_embeddings = outer.present()   ? size(outer)
@@ -91,8 +91,8 @@ class hf_rope : public hf_fields {
     }
   }
 
-  /// The base times alpha^(d / (d - 2)) for heads of d channels, whatever the position: transformers'
-  /// HunYuanDenseV1RotaryEmbedding, which reads nothing else of the object.
+  /// Reads `alpha`: the base is multiplied by alpha^(d / (d - 2)) for heads of d channels, at every position.
+  /// transformers' HunYuanDenseV1RotaryEmbedding reads nothing else of the object.
   [[gnu::cold]] void read_alpha(const json_place& scaling, const std::string& type) {
     if (type != "dynamic") expect_type(scaling, "default or dynamic");
     const json_place alpha = scaling["alpha"];
@@ -105,7 +105,7 @@ class hf_rope : public hf_fields {
         static_cast<float>(double{out_.config.rope_theta} * std::pow(alpha.number(), wide / (wide - 2)));
   }
 
-  /// Defaults: transformers' _compute_yarn_parameters.
+  /// Reads YaRN. Defaults: transformers' _compute_yarn_parameters.
   [[gnu::cold]] void read_yarn(const json_place& scaling) {
     rope_scaling_config& out = out_.config.rope_scaling;
     const auto real_or = [&](const char* key, float absent) {
@@ -121,7 +121,7 @@ class hf_rope : public hf_fields {
     out.attention_factor = real_or("attention_factor", usual);
   }
 
-  /// The first channels of a head turn.
+  /// Reads which part of a head's channels is rotated: the first ones.
   [[gnu::cold]] void read_partial_rotary(const json_place& part) {
     decoder_config& c = out_.config;
     if (!family_of(c.model_type).partial_rotary) part.refuse("1");
@@ -132,7 +132,8 @@ class hf_rope : public hf_fields {
     if (c.rotary_dim == c.head_dim) c.rotary_dim = 0;
   }
 
-  /// transformers' _compute_longrope_parameters; `factor` is not read where the original length is stated.
+  /// Reads longrope. In transformers' _compute_longrope_parameters `factor` is not read where the original length is
+  /// stated.
   [[gnu::cold]] void read_longrope(const json_place& text, const json_place& scaling) {
     decoder_config& c = out_.config;
     rope_scaling_config& out = c.rope_scaling;

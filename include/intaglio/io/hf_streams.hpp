@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a config.json says of streams that run beside each other, Gemma 3n's.
+// The keys of config.json about parallel streams (Gemma 3n).
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace intaglio::io {
 
-/// Reads streams and what comes with them. Defaults: transformers' Gemma3nTextConfig.
+/// Reads streams and the sizes that belong to them. Defaults: transformers' Gemma3nTextConfig.
 class hf_streams : public hf_hybrids {
  public:
   using hf_hybrids::hf_hybrids;
@@ -40,7 +40,7 @@ class hf_streams : public hf_hybrids {
     read_sparsity(text["activation_sparsity_pattern"]);
   }
 
-  /// The width of all FFNs, once or once for each layer.
+  /// The width of all FFNs; the file states it once, or once for each layer.
   [[gnu::cold]] std::uint32_t width_of_layers(const json_place& place, std::uint32_t layers) const {
     if (!place.present() || place.is_number()) return size(place);
     const auto each = place.elements();
@@ -54,7 +54,7 @@ class hf_streams : public hf_hybrids {
   }
 
  private:
-  /// For each layer the part of its features that is left out: 0, or one other number.
+  /// Reads for each layer the fraction of features that is left out: 0, or one other number.
   [[gnu::cold]] void read_sparsity(const json_place& list) {
     decoder_config& c = out_.config;
     constexpr double usual = 0.95;

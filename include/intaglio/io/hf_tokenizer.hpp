@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The tokenizer of a Hugging Face directory: tokenizer.json, with tokenizer_config.json, chat_template.jinja and
-// config.json where present. Only BPE in the two forms that io::tokenizer has, WordPiece and Unigram; every other
+// Reads the tokenizer of a Hugging Face directory: tokenizer.json, with tokenizer_config.json, chat_template.jinja and
+// config.json where present. It supports BPE in the two forms of io::tokenizer, WordPiece and Unigram; every other
 // component is refused by name.
 #pragma once
 
@@ -28,13 +28,14 @@
 
 namespace intaglio::io {
 
-/// Reads tokenizer.json; model.vocab and model.merges go straight into vectors, since they are nearly all of the file.
+/// Reads tokenizer.json. model.vocab and model.merges go directly into vectors, since they are nearly all of the file.
 class tokenizer_json : public strict_json {
  public:
   using strict_json::strict_json;
   std::vector<std::pair<std::string, std::uint64_t>> entries;  ///< text and id, in file order
   std::vector<std::string> merges;                             ///< "left right"
-  std::vector<float> scores;                                   ///< of Unigram's entries, whose ids are their places
+  std::vector<float> scores;                                   ///< scores of Unigram's entries, whose ids are their
+                                                               ///< indices
 
   bool key(string_t& name) override {
     if (part_ == part::vocab) return entries.emplace_back(std::move(name), 0), true;
@@ -116,7 +117,7 @@ class tokenizer_json : public strict_json {
 
 namespace hf {
 
-/// Pre-tokenizer of a byte-level file; nothing where pre_tokenizer is not byte-level. @throws file_error: unknown
+/// The pre-tokenizer of a byte-level file; absent where pre_tokenizer is not byte-level. @throws file_error: unknown
 /// component
 [[gnu::cold]] inline std::optional<pretokenizer> byte_level_pretokenizer(const json_place& field) {
   if (!field.present()) return std::nullopt;
@@ -134,7 +135,7 @@ namespace hf {
     if (type == "Split" && step["pattern"]["Regex"].present()) {
       const std::string behavior = step["behavior"].text();
       const bool inverted = step["invert"].boolean_or(false);
-      // Removing what does not match leaves the same pieces where one expression matches everything.
+      // "Removed" with `invert` gives the same pieces where the expressions match everything.
       if (behavior == "Removed" && inverted) removes = true;
       else if (behavior != "Isolated" || inverted) step.refuse("behavior Isolated, not inverted");
       expressions.push_back(step["pattern"]["Regex"].text());
@@ -161,8 +162,7 @@ namespace hf {
   field.refuse("a ByteLevel step");
 }
 
-/// Whether text is brought to normalization form C before a byte-level pre-tokenizer. @throws file_error: another
-/// normaliser
+/// Whether text is normalised to NFC in front of a byte-level pre-tokenizer. @throws file_error: another normaliser
 inline bool byte_level_nfc(const json_place& normalizer) {
   if (!normalizer.present()) return false;
   std::vector<json_place> steps{normalizer};
@@ -172,7 +172,7 @@ inline bool byte_level_nfc(const json_place& normalizer) {
   return !steps.empty();
 }
 
-/// Fills the space rules of a SentencePiece-style file. @throws file_error: unknown component
+/// Reads the space rules of a SentencePiece-style file. @throws file_error: unknown component
 [[gnu::cold]] inline void read_space_rules(const json_place& normalizer, const json_place& pre_tokenizer,
                                            vocabulary& out) {
   bool replaces = false;
@@ -208,7 +208,7 @@ inline bool byte_level_nfc(const json_place& normalizer) {
   if (!replaces) normalizer.refuse("a Replace of spaces by U+2581");
 }
 
-/// Which special tokens the post-processor puts around a text. @return texts before and after it
+/// The special tokens that the post-processor puts around a text. @return the texts in front of and behind it
 inline std::pair<std::optional<std::string>, std::optional<std::string>> template_tokens(const json_place& field) {
   std::pair<std::optional<std::string>, std::optional<std::string>> out;
   if (!field.present()) return out;
@@ -309,8 +309,9 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
   }
 }
 
-/// WordPiece as BERT has it, with the tokens written as GGUF does: U+2581 in front of those that begin a word, nothing
-/// in front of the others, and names in brackets as they are. @throws file_error: another normaliser or pre-tokenizer
+/// Reads WordPiece as BERT uses it. The tokens are stored as in GGUF: U+2581 is in front of those that begin a word,
+/// other tokens have no prefix, and names in brackets are unchanged. @throws file_error: another normaliser or
+/// pre-tokenizer
 [[gnu::cold]] inline void read_wordpiece(tokenizer_json& file, const json_place& root, vocabulary& out) {
   const json_place model = root["model"], normalizer = root["normalizer"], splitter = root["pre_tokenizer"];
   constexpr std::string_view continues = "##";
@@ -332,7 +333,7 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
   }
 }
 
-/// What a Unigram file does to text: its normaliser's map, and white space. @throws file_error: another component
+/// Reads how a Unigram file changes text: its normaliser's map, and white space. @throws file_error: another component
 [[gnu::cold]] inline void read_unigram_rules(const json_place& normalizer, const json_place& pre_tokenizer,
                                              vocabulary& out) {
   const auto steps_of = [](const json_place& field, const char* key) {
@@ -340,7 +341,7 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
     return field["type"].text() == "Sequence" ? field[key].elements() : std::vector<json_place>{field};
   };
   unigram_spaces& spaces = out.spaces;
-  bool written = false;  // runs become U+2581 by the normaliser itself
+  bool written = false;  // the normaliser itself writes U+2581
   for (const json_place& step : steps_of(normalizer, "normalizers")) {
     const std::string type = step["type"].text();
     const bool first = out.charsmap.empty() && !spaces.merged && !spaces.end_stripped;
@@ -382,7 +383,7 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
   if (!prefixed) pre_tokenizer.refuse("Metaspace");
 }
 
-/// Unigram: texts with their scores, whose ids are their places. @throws file_error: another component
+/// Reads Unigram: texts with their scores; ids are indices. @throws file_error: another component
 [[gnu::cold]] inline void read_unigram_json(tokenizer_json& file, const json_place& root, vocabulary& out) {
   const json_place unknown = root["model"]["unk_id"];
   if (file.scores.size() != file.entries.size()) file.refuse("model.vocab", "pairs of a text and a score", "an object");
@@ -397,7 +398,7 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
   out.scores.resize(out.tokens.size());
 }
 
-/// BPE, byte-level or of SentencePiece's kind. @throws file_error: another component
+/// Reads BPE, byte-level or of SentencePiece's kind. @throws file_error: another component
 [[gnu::cold]] inline void read_bpe(tokenizer_json& file, const json_place& root, vocabulary& out) {
   const json_place model = root["model"];
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
@@ -455,8 +456,8 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
     out.unknown_id = hf::id_of(out, unknown, "model.unk_token");
   if (directory)
     hf::read_config(*directory, templated ? hf::vocabulary_form::templated_json : hf::vocabulary_form::json, out);
-  // A template may end a text with another token than the one that ends a generation (Qwen3-Embedding); as in
-  // llama.cpp's converter that is eos, and the other one ends a turn.
+  // A template may end a text with another token than the one that ends a generation (Qwen3-Embedding). As in
+  // llama.cpp's converter the template's token becomes eos, and the other one ends a turn.
   if (const auto end = hf::id_of(out, after, "post_processor"); end && out.eos_id != end) {
     if (!out.eot_id) out.eot_id = out.eos_id;
     out.eos_id = end;
@@ -465,7 +466,7 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
   return out;
 }
 
-/// Fills a vocabulary from a Hugging Face directory. @throws file_error naming file and place: missing, malformed, not
+/// Reads a vocabulary from a Hugging Face directory. @throws file_error naming file and place: missing, malformed, not
 /// supported
 inline vocabulary vocabulary_from_hf_directory(const std::filesystem::path& directory) {
   const auto path = directory / "tokenizer.json";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the files beside a Hugging Face vocabulary say of it: tokenizer_config.json, added_tokens.json, the chat
-// template, and the ends of a generation in config.json and generation_config.json.
+// Reads the files beside a Hugging Face vocabulary: tokenizer_config.json, added_tokens.json, the chat template, and
+// the ends of a generation in config.json and generation_config.json.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@ inline added_token added_rule(const json_place& added, std::uint64_t id) {
           .normalized = added["normalized"].boolean_or(!added["special"].boolean_or(false))};
 }
 
-/// Ids above this are refused: gaps become tokens, which must not be many more than the file has.
+/// The largest accepted id: gaps become tokens, which must not be many more than the file has.
 inline std::uint64_t id_limit(std::size_t tokens) { return 4 * std::uint64_t{tokens} + 1024; }
 
 /// Fills the gap up to an id with unused tokens.
@@ -60,7 +60,7 @@ inline std::optional<std::int64_t> id_of(const vocabulary& file, const std::opti
   return at - file.tokens.begin();
 }
 
-/// Adds a token that a file beside the vocabulary names, or says what one of the vocabulary is.
+/// Adds a token that a file beside the vocabulary names, or adds facts about a token of the vocabulary.
 /// @param place of the token in its file  @throws file_error: the id has another text, or is far behind the others
 inline void add_token(const json_place& place, const std::string& text, bool special, const added_token& rule,
                       vocabulary& out) {
@@ -92,15 +92,15 @@ inline std::vector<std::string> special_texts(const json_place& root) {
   for (const char* key : {"bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token", "mask_token"})
     if (auto text = token_text(root[key])) out.push_back(std::move(*text));
   for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
-    if (root[key].is_object()) continue;  // names of tokens of other kinds, an image's for instance
+    if (root[key].is_object()) continue;  // names of tokens of other kinds, for example of an image
     for (const json_place& each : root[key].elements())
       if (auto text = token_text(each)) out.push_back(std::move(*text));
   }
   return out;
 }
 
-/// added_tokens_decoder of tokenizer_config.json or, for a vocabulary that has no list of its own, added_tokens.json.
-/// As transformers, the second counts only without the first. @throws file_error
+/// Reads added_tokens_decoder of tokenizer_config.json or, for a vocabulary without a list of its own,
+/// added_tokens.json. As in transformers, the second counts only without the first. @throws file_error
 [[gnu::cold]] inline void read_added_tokens(const std::filesystem::path& directory, const json_place& config,
                                             bool list_counts, vocabulary& out) {
   const json_place decoder = config["added_tokens_decoder"];
@@ -155,7 +155,7 @@ inline std::string whole_template(const std::filesystem::path& path) {
   return whole;
 }
 
-/// A template, or a list of named ones, of which the default counts. @throws file_error: none is the default
+/// A template, or the default of a list of named ones. @throws file_error: no template is the default
 inline std::optional<std::string> chat_template_of(const json_place& field) {
   if (!field.present()) return std::nullopt;
   if (field.is_string()) return field.text();
@@ -164,8 +164,8 @@ inline std::optional<std::string> chat_template_of(const json_place& field) {
   return std::nullopt;
 }
 
-/// The chat template of a folder: chat_template.jinja before tokenizer_config.json, as transformers, and
-/// chat_template.json where neither has one.
+/// The chat template of a folder. As in transformers chat_template.jinja goes before tokenizer_config.json;
+/// chat_template.json is read where neither has one.
 inline std::optional<std::string> folder_chat_template(const std::filesystem::path& directory,
                                                        const json_place& config) {
   if (const auto jinja = directory / "chat_template.jinja"; std::filesystem::exists(jinja))
@@ -178,14 +178,14 @@ inline std::optional<std::string> folder_chat_template(const std::filesystem::pa
   return chat_template_of(json_place(document.path(), "", &document.root())["chat_template"]);
 }
 
-/// What a vocabulary was read from, which decides what of tokenizer_config.json counts.
+/// The source of a vocabulary, which decides which keys of tokenizer_config.json count.
 enum class vocabulary_form : std::uint8_t {
-  templated_json,  ///< tokenizer.json that says itself what goes around a text
-  json,            ///< tokenizer.json that does not
+  templated_json,  ///< a tokenizer.json that states the tokens around a text
+  json,            ///< a tokenizer.json that does not
   model,           ///< tokenizer.model
 };
 
-/// tokenizer_config.json, added_tokens.json and the chat template.
+/// Reads tokenizer_config.json, added_tokens.json and the chat template.
 [[gnu::cold]] inline void read_config(const std::filesystem::path& directory, vocabulary_form form, vocabulary& out) {
   const auto path = directory / "tokenizer_config.json";
   strict_json document(path.string());
@@ -211,7 +211,7 @@ enum class vocabulary_form : std::uint8_t {
     out.add_bos = root["add_bos_token"].boolean_or(model && out.add_bos.value_or(false));
     out.add_eos = root["add_eos_token"].boolean_or(model && out.add_eos.value_or(false));
   }
-  // Without `legacy` transformers puts the space in front of a text alone, with it behind each special token too.
+  // Without `legacy` transformers puts the space only in front of a text, with it also behind each special token.
   if (model && there && out.model == "llama" && out.add_space_prefix.value_or(true)) {
     out.space_prefix_once = !root["legacy"].boolean_or(false);
     out.add_space_prefix = root["add_prefix_space"].boolean_or(true);
@@ -219,7 +219,7 @@ enum class vocabulary_form : std::uint8_t {
   out.chat_template = folder_chat_template(directory, root);
 }
 
-/// config.json and generation_config.json, where they are there: the architecture, and the ends of a generation.
+/// Reads config.json and generation_config.json, where they exist: the architecture, and the ends of a generation.
 inline void read_model_config(const std::filesystem::path& directory, vocabulary& out) {
   const auto add = [&](const std::vector<std::int64_t>& ids) {
     for (const std::int64_t id : ids)
@@ -231,7 +231,7 @@ inline void read_model_config(const std::filesystem::path& directory, vocabulary
     const json_place root(document.path(), "", &document.root());
     if (out.architecture.empty()) out.architecture = root["model_type"].text_or("");
     add(eos_ids_of(root["eos_token_id"]));
-    add(eos_ids_of(root["eod_token_id"]));  // the end of a document, of Hunyuan
+    add(eos_ids_of(root["eod_token_id"]));  // the end of a document, in Hunyuan
     if (const json_place text = root["text_config"]; text.is_object()) add(eos_ids_of(text["eos_token_id"]));
   }
   if (const auto config = directory / "generation_config.json"; std::filesystem::exists(config))

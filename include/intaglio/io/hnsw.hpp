@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // HNSW graphs over the gates of a feature index, made and searched by hnswlib (https://github.com/nmslib/hnswlib,
-// header-only, 0.6.2 or newer), which the program must have: nothing else includes this. hnswlib's own files are never
-// read; the links come from feature_graph.hpp.
+// header-only, 0.6.2 or newer). Only this header needs hnswlib. hnswlib's own files are never read; the links come from
+// feature_graph.hpp.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -9,8 +9,8 @@
 #if !__has_include(<hnswlib/hnswlib.h>)
 #error "intaglio/io/hnsw.hpp needs hnswlib (Debian: libhnswlib-dev): see docs/packaging.md"
 #endif
-// Distances are nearest_gates.hpp's; with them off, hnswlib 0.6.2 defines no functions that two files of a program
-// would both have.
+// Distances come from nearest_gates.hpp. With its own distances off, hnswlib 0.6.2 defines no functions that two files
+// of a program would both define.
 #ifndef NO_MANUAL_VECTORIZATION
 #define NO_MANUAL_VECTORIZATION
 #endif
@@ -38,12 +38,12 @@
 
 namespace intaglio::io {
 
-/// A layer's graph. Two features, or a feature and a query, are the nearer the larger the size of their inner product
-/// is, whatever its sign: as features rank. Not movable; searches may happen from several threads at once.
+/// A layer's graph. The nearest features are those with the largest magnitude of the inner product, whatever its sign,
+/// as features are ranked. Not movable; several threads may search at once.
 class hnsw_graph {
  public:
   /// @param gate   [features, width], which must outlive the graph; hnswlib holds an address for each
-  /// @param added  counts the features that are in
+  /// @param added  counts the features that were added
   /// @throws argument_error for parameters out of range, gates of another width, numbers that are none
   hnsw_graph(std::span<const float> gate, std::size_t width, const graph_parameters& parameters,
              std::atomic<std::uint64_t>* added = nullptr)
@@ -56,8 +56,8 @@ class hnsw_graph {
       }
     });
   }
-  /// With links that were made before. A vector may have changed since: it is found where its links lead.
-  /// @param gate  as many vectors as the links have features, or more, which are not searched then
+  /// Makes a graph from existing links. A vector may have changed since: it is found where its links lead.
+  /// @param gate  at least one vector for each feature of the links; further ones are not searched
   hnsw_graph(std::span<const float> gate, std::size_t width, const graph_parameters& parameters,
              const feature_links& links)
       : hnsw_graph(gate.first((std::min)(gate.size(), links.features() * width)), width, parameters, empty{}) {
@@ -88,8 +88,8 @@ class hnsw_graph {
     return out;
   }
 
-  /// The `count` features that the search finds nearest, nearest first; fewer where it reaches fewer.
-  /// @param x  [width]  @throws argument_error for another width or numbers that are none
+  /// The `count` features that the search finds nearest, the nearest first; fewer where it reaches fewer.
+  /// @param x  [width]  @throws argument_error for another width or numbers that are not finite
   std::vector<near_feature> nearest(std::span<const float> x, std::size_t count) const {
     gates::expect_query(x, space_->width);
     std::vector<near_feature> out;
@@ -108,7 +108,8 @@ class hnsw_graph {
 
  private:
   struct empty {};
-  /// hnswlib keeps an address where it would keep a vector: the gates are in memory once.
+  /// The vector space for hnswlib: it stores an address where hnswlib would store a vector, so the gates are in memory
+  /// once.
   struct space final : hnswlib::SpaceInterface<float> {
     explicit space(std::size_t columns) : width(columns) {}
     std::size_t get_data_size() override { return sizeof(const float*); }
@@ -119,7 +120,7 @@ class hnsw_graph {
         std::memcpy(&two, b, sizeof two);
         const auto& self = *static_cast<const space*>(of);
         const float size = std::fabs(self.dot(one, two, self.width));
-        return size == size ? -size : 0.f;  // sums that overflow both ways
+        return size == size ? -size : 0.f;  // both sums overflowed
       };
     }
     void* get_dist_func_param() override { return this; }
@@ -145,7 +146,7 @@ class hnsw_graph {
     });
   }
 
-  /// What addPoint leaves behind, from links that hold what feature_links_of promises.
+  /// Puts links into hnswlib's structure, as addPoint would; feature_links_of has checked them.
   void take(std::span<const float> gate, const feature_links& links) {
     const auto list = [&](hnswlib::linklistsizeint* to, std::span<const std::uint32_t> from) {
       graph_->setListCount(to, static_cast<unsigned short>(from.size()));
@@ -171,7 +172,7 @@ class hnsw_graph {
     graph_->maxlevel_ = static_cast<int>(links.level(links.entry));
   }
 
-  /// hnswlib throws std::runtime_error.
+  /// Converts hnswlib's std::runtime_error.
   template <class Work>
   static void guarded(Work&& work) {
     try {
@@ -190,25 +191,24 @@ class hnsw_graph {
 struct hnsw_build_options {
   graph_parameters parameters{};
   unsigned threads =
-      0;  ///< layers at once, of each of which the gates are in memory in f32; 0: one for each of the machine's
-  std::function<void(const file_progress&)> progress =
-      {};  ///< called on the calling thread; of tensors and bytes those of gates
+      0;  ///< layers that are processed at once, each with its gates in memory in f32; 0: one for each processor
+  std::function<void(const file_progress&)> progress = {};  ///< called on the calling thread; counts gates
 };
 struct hnsw_build_report {
-  std::uint32_t layers = 0, kept = 0;  ///< in the graph; of them those that an earlier build had made
+  std::uint32_t layers = 0, kept = 0;  ///< layers in the graph; of these, layers that an earlier build had made
   std::uint64_t bytes = 0;             ///< of the layers' files
 };
 
-/// Makes, or goes on making, the graph of an index, layer by layer: each file is whole and on the disk before hnsw.json
-/// names it. One that is whole is left as it is, but for the parameter of searches. The same bytes whatever the
-/// threads.
-/// @throws mismatch_error where a graph of other parameters is; file_error
+/// Makes or completes the graph of an index, layer by layer. Each file is complete and on the disk before hnsw.json
+/// names it. A complete graph is left unchanged, except for the parameter of searches. The bytes do not depend on the
+/// number of threads.
+/// @throws mismatch_error where a graph with other parameters exists; file_error
 inline hnsw_build_report build_hnsw(const feature_index& index, const hnsw_build_options& options = {}) {
   expect_graph_parameters(options.parameters);
   const locked_folder lock(index.path());
   std::error_code ignored;
   for (const auto& entry :
-       std::filesystem::directory_iterator(index.path(), ignored))  // what a killed build left half done
+       std::filesystem::directory_iterator(index.path(), ignored))  // files that a killed build left unfinished
     if (const std::string file = entry.path().filename().string();
         file.starts_with("hnsw") && file.find(".partial-") != std::string::npos)
       std::filesystem::remove(entry.path(), ignored);
@@ -254,7 +254,7 @@ inline hnsw_build_report build_hnsw(const feature_index& index, const hnsw_build
   const auto begun = [&](std::uint32_t layer) {
     try {
       return std::async(std::launch::async, make, layer);
-    } catch (const std::system_error&) {  // no more threads to be had
+    } catch (const std::system_error&) {  // the system gives no more threads
       return std::async(std::launch::deferred, make, layer);
     }
   };

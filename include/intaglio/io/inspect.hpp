@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a model file or folder holds, as data for a tool to print. Reads no weights.
+// The content of a model file or folder, as data for a tool to print. It reads no weights.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace intaglio::io {
 
-/// A key of the metadata. `text` is the value, strings as they are in the file, arrays as their first elements.
+/// A key of the metadata. `text` is the value: strings unchanged, arrays as their first elements.
 struct inspected_key {
   std::string key, type, text;
   std::uint64_t count = 1;  ///< elements of an array
@@ -35,20 +35,20 @@ struct inspected_file {
 struct inspection {
   std::string form;           ///< "gguf", "safetensors", "pytorch" or "packed"
   std::uint32_t version = 0;  ///< of GGUF and of packed files
-  std::string architecture;   ///< as the file spells it; empty where it does not say
+  std::string architecture;   ///< as the file spells it; empty where it does not state it
   std::vector<inspected_file> files;
   std::vector<inspected_key> metadata;
   std::vector<inspected_tensor> tensors;
-  std::vector<inspected_key> unused;  ///< of generation_config.json: what nothing here follows
+  std::vector<inspected_key> unused;  ///< keys of generation_config.json that the library does not use
   std::map<std::string, std::pair<std::size_t, std::uint64_t>> types;  ///< tensors and bytes of each type
   std::uint64_t parameters = 0;          ///< values in all tensors (of packed bytes, four each)
-  std::optional<decoder_config> config;  ///< absent where the library does not run the model
+  std::optional<decoder_config> config;  ///< absent where the library does not support the model
   std::optional<std::size_t> tokens;
   std::vector<std::string> warnings;
-  std::optional<std::string> problem;  ///< why it does not run
+  std::optional<std::string> problem;  ///< why the library does not support the model
 };
 
-/// Collects an inspection. GGUF values are shown up to a length, so that a vocabulary does not fill the page.
+/// Collects an inspection. Long GGUF values are cut, so that a vocabulary does not fill the page.
 class model_inspector {
  public:
   explicit model_inspector(const std::filesystem::path& path) {
@@ -81,7 +81,7 @@ class model_inspector {
  private:
   static constexpr std::uint64_t shown_elements = 8;
 
-  /// Weights as the device wants them are no tensors with a type; what they are stands as their names.
+  /// Inspects a packed file. Its weights are no tensors with a type; their layout text is used as the name.
   void inspect_packed(const std::filesystem::path& path) {
     const checkpoint model = checkpoint::open_packed(path);
     const packed_image& image = *model.packed();
@@ -130,7 +130,7 @@ class model_inspector {
     if (value.type != gguf_type::array) return element_text(cursor, value);
     return array_text(cursor, value);
   }
-  /// The elements from the cursor on, which it leaves behind them. Arrays nest no deeper than gguf_limits allow.
+  /// The elements at the cursor, which is moved behind them. Arrays are nested at most as deep as gguf_limits allow.
   static std::string array_text(file_cursor& cursor, const gguf_value& value) {
     std::string out = "[";
     for (std::uint64_t i = 0; i < (std::min)(value.count, shown_elements); ++i)
@@ -208,7 +208,7 @@ class model_inspector {
     for (const unused_key& each : read_generation_config(path).unused)
       out_.unused.push_back({"generation_config.json: " + each.key, "json", each.value});
   }
-  /// A file of weights that no config stands beside.
+  /// Inspects a file of weights without a config beside it.
   void inspect_weights(const std::filesystem::path& path) {
     const bool pytorch = is_torch_file(path);
     out_.form = pytorch ? "pytorch" : "safetensors";
@@ -227,8 +227,7 @@ class model_inspector {
   inspection out_;
 };
 
-/// @throws file_error where the structure of a file does not hold; a sound file of a model that the library does not
-/// run has `problem`
+/// @throws file_error where the structure of a file is invalid; a valid file of an unsupported model has `problem`
 inline inspection inspect(const std::filesystem::path& path) { return model_inspector(path).result(); }
 
 }  // namespace intaglio::io

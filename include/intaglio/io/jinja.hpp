@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Chat templates of no family that the library knows, run as Jinja (jinja_template.hpp). Templates come with models, so
-// each runs in a process of its own, with limits.
+// Runs chat templates of unknown families as Jinja (jinja_template.hpp). Templates come with models, so each runs in a
+// child process with limits.
 #pragma once
 
 #include "intaglio/io/chat_template.hpp"
@@ -13,8 +13,8 @@
 
 namespace intaglio::io {
 
-/// Renders as transformers does: its layout, its globals, and `tools` and `documents` that are None unless `names` has
-/// them.
+/// Renders a conversation as transformers does: with its layout and globals; `tools` and `documents` are None unless
+/// `names` has them.
 /// @throws jinja::template_error
 inline std::string render_jinja(const std::string& text, std::span<const chat_message> messages,
                                 bool add_generation_prompt, const std::string& bos, const std::string& eos,
@@ -41,8 +41,8 @@ inline std::string render_jinja(const std::string& text, std::span<const chat_me
   return jinja::render(text, all);
 }
 
-/// What session_options::templates and chat_template::of take.
-/// @error of what it gives: argument_error with what the template said, or which limit it passed
+/// A renderer for session_options::templates and chat_template::of.
+/// @error of the renderer: argument_error with the template's message, or the limit that it exceeded
 inline template_renderer jinja_renderer(const platform::process_limits& limits = {}) {
   return [limits](const std::string& text, std::span<const chat_message> messages, bool add_generation_prompt,
                   const std::string& bos, const std::string& eos, const std::string& names) {

@@ -20,7 +20,7 @@
 
 namespace intaglio::io::jinja {
 
-/// Names and their values: those of a template, of a macro's call, or of one turn of a loop.
+/// Names and their values: those of a template, of a macro's call, or of one iteration of a loop.
 struct scope {
   std::vector<std::pair<std::string, value>> names;
   std::shared_ptr<scope> outer;
@@ -56,7 +56,7 @@ inline value power(const value& a, const value& b) {
   return out;
 }
 
-/// + - * / // % of Python.
+/// Python's arithmetic: + - * / // %.
 inline value arithmetic(const std::string& sign, const value& a, const value& b) {
   if (sign == "%" && a.is_string()) return formatted(a.text(), b.is_list() ? b.items() : list{b});
   if (sign == "+" && a.is_string() && b.is_string()) return a.text() + b.text();
@@ -111,7 +111,7 @@ inline bool compared(const std::string& sign, const value& a, const value& b) {
   return sign == "<" ? less(a, b) : sign == ">" ? less(b, a) : sign == "<=" ? !less(b, a) : !less(a, b);
 }
 
-/// Reads tokens one after the other; the base of the parser of whole templates.
+/// Reads tokens in order; the base of the parser of whole templates.
 class expression_parser {
  public:
   explicit expression_parser(std::vector<token> tokens) : tokens_(std::move(tokens)) {}
@@ -149,9 +149,9 @@ class expression_parser {
     --depth_;
     return out;
   }
-  /// An expression in which `if` is not a part.
+  /// Parses an expression without an inline `if`.
   expression parse_without_if() { return parse_or(); }
-  /// a, b, c: a list where there is a comma.
+  /// Parses a, b, c: a list where there is a comma.
   expression parse_tuple() {
     std::vector<expression> parts;
     bool comma = false;
@@ -181,7 +181,7 @@ class expression_parser {
       return out;
     }
   };
-  /// Behind the opening bracket.
+  /// Parses the arguments behind the opening bracket.
   call_arguments parse_arguments() {
     call_arguments out;
     while (!accept(")")) {
@@ -196,7 +196,7 @@ class expression_parser {
     }
     return out;
   }
-  /// Filters and their arguments behind a value.
+  /// Parses filters and their arguments behind a value.
   expression parse_filter(expression of) {
     std::string name = expect_name();
     while (accept(".")) name += "." + expect_name();
@@ -211,7 +211,7 @@ class expression_parser {
  private:
   static constexpr int most_depth = 200;
 
-  /// An argument that is not there is as wrong as any other.
+  /// Converts the error of a missing argument.
   template <class Work>
   static value at_line(std::size_t line, Work&& work) {
     try {

@@ -18,7 +18,7 @@
 
 namespace intaglio::io::jinja {
 
-/// json.dumps(..., ensure_ascii=False). @param indent under 0: one line
+/// Writes JSON as json.dumps(..., ensure_ascii=False) does. @param indent negative: one line
 inline void write_json(const value& from, std::int64_t indent, std::size_t depth, const std::string& comma,
                        const std::string& colon, bool sorted, std::string& out) {
   if (depth > 64) throw template_error("tojson: nested too deeply");
@@ -81,11 +81,11 @@ inline std::string to_json(const arguments& a) {
   return out;
 }
 
-/// Attribute or item of a value; undefined where there is none.
+/// An attribute or item of a value; undefined where it has none.
 value attribute(const value& of, const std::string& name);
 value item(const value& of, const value& key);
 
-/// "a.b.0" of a value, as filters take it.
+/// The attribute "a.b.0" of a value, in the form that filters take.
 inline value attribute_path(const value& of, const value& path) {
   if (path.is_integer()) return item(of, path);
   value out = of;
@@ -100,7 +100,7 @@ inline value attribute_path(const value& of, const value& path) {
 
 using test = bool (*)(const value&, const arguments&);
 
-/// What stands behind `is`.
+/// The tests that may follow `is`.
 inline const std::map<std::string, test, std::less<>>& tests() {
   using v = const value&;
   using a = const arguments&;
@@ -161,7 +161,7 @@ inline bool run_test(std::string name, const value& of, const arguments& given) 
 value run_filter(const std::string& name, const arguments& given);
 value dict_method(const std::shared_ptr<dict>& of, const std::string& name);
 
-/// select, reject, selectattr, rejectattr, map.
+/// The filters select, reject, selectattr, rejectattr and map.
 inline value choose(const std::string& name, const arguments& a) {
   const bool attributed = name.ends_with("attr"), keeps = name.starts_with("select");
   std::size_t next = 1;
@@ -199,7 +199,7 @@ inline value choose(const std::string& name, const arguments& a) {
   return out;
 }
 
-/// sort, unique, min, max, dictsort: values in an order.
+/// The filters sort, unique, min, max and dictsort.
 inline value ordered(const std::string& name, const arguments& a) {
   const bool dicts = name == "dictsort";
   const auto argument = [&](std::size_t place, const char* key) { return a.find(place, key); };
@@ -249,7 +249,7 @@ inline value number_filter(const std::string& name, const arguments& a) {
       return otherwise != nullptr ? *otherwise : name == "int" ? value(std::int64_t{0}) : value(0.0);
     return name == "int" ? value(static_cast<std::int64_t>(*out)) : value(*out);
   }
-  // round: Python rounds by the decimal digits, exact halves to even.
+  // round: Python rounds by the decimal digits, exact ties to even.
   const value *precision = a.find(1, "precision"), *method = a.find(2, "method");
   const std::int64_t places = precision == nullptr ? 0 : precision->integer();
   if (places < 0 || places > 15) throw template_error("round: expected a precision 0 .. 15");
@@ -259,10 +259,10 @@ inline value number_filter(const std::string& name, const arguments& a) {
   if (how == "floor") return std::floor(of.number() * scale) / scale;
   char digits[400];
   std::snprintf(digits, sizeof digits, "%.*f", static_cast<int>(places), of.number());
-  return std::strtod(digits, nullptr);  // of the locale that snprintf wrote in
+  return std::strtod(digits, nullptr);  // in the locale that snprintf used
 }
 
-/// A filter of a list or of what has elements.
+/// Filters of lists and other values with elements.
 inline std::optional<value> list_filter(const std::string& name, const arguments& a) {
   const value& of = a.positional.at(0);
   if (name == "length" || name == "count")
@@ -314,7 +314,7 @@ inline std::optional<value> list_filter(const std::string& name, const arguments
   return std::nullopt;
 }
 
-/// A filter of a string, to which the value is printed first.
+/// Filters of strings; other values are converted to strings first.
 inline std::optional<value> text_filter(const std::string& name, const arguments& a) {
   const value& of = a.positional.at(0);
   const auto method = [&](const char* known) {
@@ -353,7 +353,7 @@ inline std::optional<value> text_filter(const std::string& name, const arguments
   return std::nullopt;
 }
 
-/// @throws template_error: no such filter, or what it cannot do
+/// @throws template_error: no such filter, or a value that it does not accept
 inline value run_filter(const std::string& name, const arguments& a) {
   const value& of = a.positional.at(0);
   if (name == "default" || name == "d") {
@@ -362,7 +362,7 @@ inline value run_filter(const std::string& name, const arguments& a) {
     return !absent ? of : otherwise != nullptr ? *otherwise : value("");
   }
   if (name == "tojson") return to_json(a);
-  if (name == "attr") {  // of a dict the methods alone
+  if (name == "attr") {  // attr reads only the methods of a dict
     const std::string& wanted = a.positional.at(1).text();
     return of.is_dict() ? dict_method(*of.dict_pointer(), wanted) : attribute(of, wanted);
   }
@@ -394,7 +394,7 @@ inline value item(const value& of, const value& key) {
     const value* found = of.members().find(key);
     return found != nullptr ? *found : value(undefined{key.print()});
   }
-  if (of.is_undefined()) (void)of.text();  // says which
+  if (of.is_undefined()) (void)of.text();  // throws the error that names it
   if (of.is_none()) return undefined{key.print()};
   if (!key.is_integer() && !key.is_boolean()) return undefined{key.print()};
   if (!of.is_list() && !of.is_string()) return undefined{key.print()};
@@ -409,7 +409,7 @@ inline value attribute(const value& of, const std::string& name) {
   value method = undefined{name};
   if (of.is_string()) method = text_method(of.text(), name);
   if (of.is_dict() && !of.members().is_namespace) {
-    // A method comes before a key of its name, as in Python.
+    // A method goes before a key of the same name, as in Python.
     const auto* shared = of.dict_pointer();
     method = dict_method(*shared, name);
   }

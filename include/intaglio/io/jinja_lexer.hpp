@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The tokens of a chat template in Jinja: text, and what stands between its tags. Layout as transformers sets it:
-// trim_blocks, lstrip_blocks, and a line end at the end of the template goes. Rules: jinja2's lexer.py.
+// The tokens of a chat template in Jinja: text, and the content of tags. Layout as transformers sets it: trim_blocks,
+// lstrip_blocks, and a line end at the end of the template is removed. Rules: jinja2's lexer.py.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,7 @@ class lexer {
     while (at_ < text_.size() && blank(text_[at_])) step(1);
   }
 
-  /// Text up to the next tag, and the tag.
+  /// Reads text up to the next tag, and the tag.
   void read_data() {
     std::size_t tag = at_;
     while ((tag = text_.find('{', tag)) != std::string::npos && tag + 1 < text_.size() && text_[tag + 1] != '{' &&
@@ -81,7 +81,7 @@ class lexer {
     out_.push_back({kind == '{' ? token_kind::print : token_kind::block, "", line_});
     read_code(kind == '{');
   }
-  /// lstrip_blocks: blanks between the start of a line and the tag go.
+  /// lstrip_blocks: removes blanks between the start of a line and the tag.
   std::string_view without_indent(std::string_view data) const {
     const std::size_t line = data.rfind('\n');
     const std::size_t from = line == data.npos ? 0 : line + 1;
@@ -90,7 +90,7 @@ class lexer {
       if (!blank(data[i])) return data;
     return data.substr(0, from);
   }
-  /// What follows the end of a tag. @param trims a line end goes, as behind all but what prints
+  /// Handles the end of a tag. @param trims a line end behind it is removed, as for all tags except those that print
   void end_tag(bool dash, bool plus, bool trims) {
     line_starts_ = false;
     if (dash) {
@@ -203,7 +203,7 @@ class lexer {
     out_.push_back({token_kind::sign, std::string(1, c), line_});
     step(1);
   }
-  /// Python's escapes; a backslash before another character stays.
+  /// Reads a string with Python's escapes; a backslash before another character is kept.
   void read_string(char quote) {
     std::string out;
     const std::size_t line = line_;

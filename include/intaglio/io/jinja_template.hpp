@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Whole templates of Jinja: text, for, if, set, macro, call and filter blocks, and the names that transformers gives to
-// chat templates. Templates that take others in (include, import, extends, block) are refused.
+// chat templates. Templates that use other templates (include, import, extends, block) are refused.
 #pragma once
 
 #include <ctime>
@@ -34,7 +34,7 @@ class template_parser : expression_parser {
  private:
   static constexpr int most_calls = 200;
 
-  /// Statements up to a tag of one of these names, which is left at its name.
+  /// Parses statements up to a tag of one of these names, and stops at the name.
   statement parse_until(const std::vector<std::string_view>& ends) {
     if (++blocks_ > 100) refuse("nested too deeply");
     std::vector<statement> parts;
@@ -125,7 +125,7 @@ class template_parser : expression_parser {
     for (std::size_t i = 0; i < parts.size(); ++i) to.set(targets[i], parts[i]);
   }
 
-  /// What a loop's body sees as `loop`.
+  /// The variable `loop` in a loop's body.
   static value loop_facts(const list& all, std::size_t i, const std::shared_ptr<value>& changed) {
     auto out = std::make_shared<dict>();
     const auto set = [&](const char* name, value to) { out->members.emplace_back(name, std::move(to)); };
@@ -181,7 +181,7 @@ class template_parser : expression_parser {
       return all.empty() && otherwise ? otherwise(s, out) : flow::on;
     };
   }
-  /// The source of a loop has no inline if: that word begins the loop's condition.
+  /// Parses the source of a loop. It has no inline if: that word begins the loop's condition.
   expression parse_for_source() {
     std::vector<expression> parts{parse_without_if()};
     if (!is_sign(",")) return parts[0];
@@ -239,10 +239,10 @@ class template_parser : expression_parser {
     }
     return out;
   }
-  /// A macro, or the body of a call, as a function.
+  /// Makes a function of a macro, or of the body of a call.
   static value callable(const std::string& name, const std::vector<parameter>& parameters, const statement& body,
                         const std::shared_ptr<scope>& made_in, const std::shared_ptr<int>& calls) {
-    // The scope holds the macro, so the macro does not hold the scope.
+    // The scope owns the macro, so the macro must not own the scope.
     return function([=, names = std::weak_ptr<scope>(made_in)](const arguments& a) -> value {
       const std::shared_ptr<scope> outer = names.lock();
       if (outer == nullptr) throw template_error("macro '" + name + "' is called behind the block that it was made in");
@@ -317,8 +317,8 @@ class template_parser : expression_parser {
   int blocks_ = 0;
 };
 
-/// range, namespace, dict, raise_exception and strftime_now.
-/// @param now what strftime_now shows
+/// Adds range, namespace, dict, raise_exception and strftime_now.
+/// @param now the time of strftime_now
 inline void add_globals(scope& to, std::time_t now) {
   to.set("range", function([](const arguments& a) -> value {
            const auto at = [&](std::size_t i) { return a.positional.at(i).integer(); };
@@ -356,7 +356,7 @@ inline void add_globals(scope& to, std::time_t now) {
          }));
 }
 
-/// The text of a template. @param names what it may use beside the globals, an object
+/// Renders a template. @param names its variables besides the globals, an object
 /// @throws template_error with the line, where it is known
 inline std::string render(std::string_view source, const nlohmann::ordered_json& names,
                           std::time_t now = std::time(nullptr)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What Python's strings can do, as chat templates use it: by code points, not bytes.
+// Python's string functions that chat templates use, by code points, not bytes.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 
 namespace intaglio::io::jinja {
 
-/// White space as str.strip() and str.split() have it.
+/// Whether a character is white space for str.strip() and str.split().
 inline bool is_blank(std::string_view character) {
   const code_point c = decode_utf8(character, 0);
   return c.valid && (class_of(c.value) == unicode_class::space || (c.value >= 0x1C && c.value <= 0x1F));
 }
 
-/// str.strip(), or lstrip() or rstrip(). @param set characters that go; none: white space
+/// str.strip(), lstrip() and rstrip(). @param set characters to remove; none: white space
 inline std::string strip(std::string_view text, const std::optional<std::string>& set, bool left, bool right) {
   const auto parts = characters(text);
   const auto goes = [&](std::string_view c) { return set ? set->find(c) != std::string::npos : is_blank(c); };
@@ -32,7 +32,7 @@ inline std::string strip(std::string_view text, const std::optional<std::string>
   return out;
 }
 
-/// str.split() or rsplit(). @param most cuts, under 0: any number
+/// str.split() and rsplit(). @param most number of cuts; negative: any number
 inline list split(std::string_view text, const std::optional<std::string>& separator, std::int64_t most, bool right) {
   std::vector<std::string> out;
   if (separator && separator->empty()) throw template_error("split: empty separator");
@@ -70,7 +70,7 @@ inline list split(std::string_view text, const std::optional<std::string>& separ
   return values;
 }
 
-/// str.replace(). @param most replacements, under 0: any number
+/// str.replace(). @param most number of replacements; negative: any number
 inline std::string replaced(std::string_view text, std::string_view from, std::string_view to, std::int64_t most) {
   std::string out;
   std::size_t at = 0;
@@ -88,7 +88,7 @@ inline std::string replaced(std::string_view text, std::string_view from, std::s
   return out.append(text.substr(at));
 }
 
-/// Upper or lower case of letters of ASCII, Latin-1, Greek and Cyrillic; others stay.
+/// Converts letters of ASCII, Latin-1, Greek and Cyrillic to upper or lower case; other letters are unchanged.
 inline std::string cased(std::string_view text, bool upper) {
   std::string out;
   for (const std::string_view each : characters(text)) {
@@ -112,7 +112,7 @@ inline std::string cased(std::string_view text, bool upper) {
   return out;
 }
 
-/// The first letter in upper case, the others in lower case; of each word, with `words`.
+/// Converts the first letter to upper case and the others to lower case; for each word with `words`.
 inline std::string capitalized(std::string_view text, bool words) {
   std::string out;
   bool first = true;
@@ -124,7 +124,7 @@ inline std::string capitalized(std::string_view text, bool words) {
   return out;
 }
 
-/// Bounds of a Python slice of `size` elements. @return indices in order
+/// The indices of a Python slice of `size` elements, in order.
 inline std::vector<std::size_t> sliced(std::size_t size, const value& from, const value& to, const value& by) {
   const auto count = static_cast<std::int64_t>(size);
   const std::int64_t step = by.is_none() ? 1 : by.integer();
@@ -143,7 +143,7 @@ inline std::vector<std::size_t> sliced(std::size_t size, const value& from, cons
   return out;
 }
 
-/// The % of strings: %s %r %d %i %f %x and %%, with flags, width and precision.
+/// Python's % for strings: %s %r %d %i %f %x and %%, with flags, width and precision.
 inline std::string formatted(std::string_view text, const list& given) {
   std::string out;
   std::size_t next = 0;
@@ -183,7 +183,7 @@ inline std::string formatted(std::string_view text, const list& given) {
   return out;
 }
 
-/// A method of strings; an undefined value where there is none of that name.
+/// A method of strings; undefined where there is none of this name.
 inline value text_method(const std::string& text, const std::string& name) {
   const auto optional_text = [](const arguments& a, std::size_t place, const char* key) -> std::optional<std::string> {
     const value* found = a.find(place, key);

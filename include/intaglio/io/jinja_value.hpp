@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The values of a chat template in Jinja: those of Python that templates use, with Python's words for them.
+// The values of a chat template in Jinja: the Python values that templates use, with Python's names for them.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -28,7 +28,7 @@ struct template_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What a name without a value stands for.
+/// The value of a name without a value.
 struct undefined {
   std::string name;
 };
@@ -45,7 +45,7 @@ struct arguments {
 };
 using function = std::function<value(const arguments&)>;
 
-/// Lists, dicts and functions are shared, as in Python.
+/// A value. Lists, dicts and functions are shared, as in Python.
 class value {
  public:
   using content = std::variant<undefined, std::nullptr_t, bool, std::int64_t, double, std::string,
@@ -92,7 +92,7 @@ class value {
   std::string repr() const;   ///< Python's repr()
   const char* kind() const;   ///< for messages
   friend bool operator==(const value& a, const value& b);
-  /// Python's <. @throws template_error: values without an order
+  /// Python's < operator. @throws template_error: values without an order
   friend bool less(const value& a, const value& b);
 
  private:
@@ -105,7 +105,7 @@ class value {
   content content_;
 };
 
-/// Keys in the order in which they came.
+/// A dict; keys keep the order in which they were added.
 struct dict {
   std::vector<std::pair<value, value>> members;
   bool is_namespace = false;
@@ -164,7 +164,7 @@ inline bool value::truth() const {
   return is_callable();
 }
 
-/// Python's repr() of a float: the shortest digits that come back, with a point or an exponent.
+/// Python's repr() of a float: the shortest digits that read back as the same number, with a point or an exponent.
 inline std::string float_text(double v) {
   if (std::isnan(v)) return "nan";
   if (std::isinf(v)) return v < 0 ? "-inf" : "inf";
@@ -236,14 +236,14 @@ inline bool operator==(const value& a, const value& b) {
 inline bool less(const value& a, const value& b) {
   if (a.is_number() && b.is_number())
     return a.is_float() || b.is_float() ? a.number() < b.number() : a.integer() < b.integer();
-  if (a.is_string() && b.is_string()) return a.text() < b.text();  // of UTF-8 the order of code points
+  if (a.is_string() && b.is_string()) return a.text() < b.text();  // UTF-8 has the order of the code points
   if (a.is_list() && b.is_list())
     return std::lexicographical_compare(a.items().begin(), a.items().end(), b.items().begin(), b.items().end(),
                                         [](const value& x, const value& y) { return less(x, y); });
   throw template_error(std::string("no order between ") + a.kind() + " and " + b.kind());
 }
 
-/// Code points of a text, each with its bytes: Python counts, cuts and turns around by them.
+/// The code points of a text, each as its bytes: Python counts, cuts and reverses by code points.
 inline std::vector<std::string_view> characters(std::string_view text) {
   std::vector<std::string_view> out;
   for (std::size_t at = 0; at < text.size(); at += out.back().size())
@@ -251,7 +251,7 @@ inline std::vector<std::string_view> characters(std::string_view text) {
   return out;
 }
 
-/// What a loop or a filter goes through: elements of a list, keys of a dict, characters of a string.
+/// The elements that a loop or a filter iterates over: of a list, keys of a dict, characters of a string.
 inline list elements(const value& of) {
   if (of.is_list()) return of.items();
   list out;

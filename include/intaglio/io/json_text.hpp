@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Base of readers that take large JSON piece by piece, without a document: safetensors headers and indexes.
+// Base of readers that read large JSON piece by piece, without a document: safetensors headers and indexes.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -20,8 +20,8 @@ struct json_limits {
   static constexpr std::size_t string_bytes = std::size_t{1} << 20;
 };
 
-/// Hands the parts of a document to a reader. By the base class, so that a program has one parser for all readers, and
-/// without json::sax_parse, which brings the readers of CBOR, MessagePack, UBJSON and BSON along (40 kB).
+/// Passes the parts of a document to a reader. It takes the base class, so a program has one parser for all readers. It
+/// does not use json::sax_parse, which adds the readers of CBOR, MessagePack, UBJSON and BSON (40 kB).
 inline void parse_json(std::string_view text, nlohmann::json_sax<nlohmann::json>& reader) {
   auto input = nlohmann::detail::input_adapter(text.begin(), text.end());
   nlohmann::detail::parser<nlohmann::json, decltype(input)>(std::move(input)).sax_parse(&reader);
@@ -58,9 +58,9 @@ class json_reader : public nlohmann::json_sax<nlohmann::json> {
   std::uint64_t offset_;
 };
 
-/// Parses `text` with a reader. The lexer keeps copies of a string, so long ones are refused before it sees them.
+/// Parses `text` with a reader. The lexer copies strings, so long ones are refused in advance.
 inline void read_json(std::string_view text, const std::string& path, std::uint64_t offset, json_reader& reader) {
-  // The lexer takes NUL for the end of the text and would ignore what follows.
+  // The lexer treats NUL as the end of the text and would ignore the rest.
   if (const auto nul = text.find('\0'); nul != std::string_view::npos)
     throw file_error(path, offset + nul, "not valid JSON", "text", "a NUL byte");
   bool inside = false;

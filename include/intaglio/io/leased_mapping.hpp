@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A file as memory that a device may read in place for long: platform/steady_mapping.hpp says how each system keeps its
-// bytes as they are.
+// A file mapped to memory that a device may read in place for long. platform/steady_mapping.hpp says how each system
+// keeps the bytes unchanged.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -19,15 +19,16 @@
 
 namespace intaglio::io {
 
-/// A mapping whose bytes stay those that were there when it was made. Reading may happen from several threads.
+/// A mapping whose bytes do not change. Several threads may read.
 class leased_mapping {
  public:
-  /// @param alignment of the first byte and of the size, a power of two; zeros fill up the end
-  /// @param refusal where there is none: why not
-  /// @return null where the system gives no lease: the file is open for writing, another user's, or on a file system
-  /// or a system that has none
-  /// @error argument_error: no power of two; file_error: it was replaced or changed since it was opened, or cannot be
-  /// mapped
+  /// Maps a file.
+  /// @param alignment of the first byte and of the size, a power of two; zeros fill the end
+  /// @param refusal gets the reason where the result is null
+  /// @return null where the system gives no lease: the file is open for writing, is another user's, or its file system
+  /// or the system has no leases
+  /// @error argument_error: no power of two; file_error: the file was replaced or changed after it was opened, or
+  /// cannot be mapped
   static std::shared_ptr<const leased_mapping> of(const mapped_file& file, std::uint64_t alignment,
                                                   std::string& refusal) {
     if (alignment == 0 || (alignment & (alignment - 1)) != 0)
@@ -53,12 +54,12 @@ class leased_mapping {
   leased_mapping& operator=(const leased_mapping&) = delete;
 
   const mapped_file& file() const noexcept { return file_; }
-  /// The file's, and zeros up to a multiple of the alignment.
+  /// The file's bytes, and zeros up to a multiple of the alignment.
   std::span<const std::byte> bytes() const noexcept { return mapping_.bytes(); }
-  /// True once somebody wanted to write: the bytes are a copy now, in memory of the process.
+  /// True once somebody opened the file for writing: the bytes are now a copy in memory of the process.
   bool copied() const noexcept { return mapping_.copied(); }
 
-  /// Has a range in memory, and its pages mapped.
+  /// Reads a range into memory and maps its pages.
   /// @error file_error: the system cannot read it
   void populate(std::uint64_t from, std::uint64_t count) const {
     if (!mapping_.populate(from, count))

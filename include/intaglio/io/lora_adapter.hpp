@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// LoRA adapters as GGUF files (llama.cpp's convert_lora_to_gguf.py), merged into a GGUF model as its tensors are read:
-// w + scale * alpha / rank * b a, or held beside it (adapter_set.hpp). Source: Hu et al. 2021; llama.cpp,
+// LoRA adapters as GGUF files (llama.cpp's convert_lora_to_gguf.py). They are merged into a GGUF model as its tensors
+// are read, w + scale * alpha / rank * b a, or held beside it (adapter_set.hpp). Source: Hu et al. 2021; llama.cpp,
 // src/llama-adapter.cpp.
 #pragma once
 
@@ -23,10 +23,10 @@
 
 namespace intaglio::io {
 
-/// An adapter's file, whose tensors find their places in a model.
+/// An adapter's file, whose tensors are matched to those of a model.
 class lora_adapter {
  public:
-  /// @throws file_error: no sound GGUF, no adapter, or one of another kind
+  /// @throws file_error: an invalid GGUF, no adapter, or an adapter of another kind
   explicit lora_adapter(const std::filesystem::path& path) : file_(gguf::open(path)) {
     expect_text("general.type", "adapter");
     expect_text("adapter.type", "lora");
@@ -38,9 +38,9 @@ class lora_adapter {
     alpha_ = *alpha;
   }
 
-  /// Has a model's tensors read with the adapter added, scaled once more. Every tensor of the adapter is used.
-  /// @throws file_error: a tensor that has no place in the model, another shape, or a matrix that cannot be added to;
-  /// nothing has changed by then
+  /// Makes a model's tensors be read with the adapter added, scaled by `scale`. Every tensor of the adapter is used.
+  /// @throws file_error: a tensor that has none in the model, another shape, or a matrix that cannot be added to; the
+  /// model is then unchanged
   void merge_into(checkpoint& model, float scale) const {
     auto all = products_for(model, true);
     std::map<dtype, loss> coded;
@@ -53,8 +53,9 @@ class lora_adapter {
     for (const auto& [type, each] : coded) model.note(file_.path() + ": " + each.text(type));
   }
 
-  /// By the model's names, what the adapter adds to each matrix, and its own factor.
-  /// @param merged whether that is to become part of the matrices; else they stay, and a layer has each
+  /// The product and factor that the adapter adds to each matrix, by the model's names.
+  /// @param merged whether the product becomes part of the matrices; else they are unchanged, and every layer may have
+  /// one
   /// @throws file_error as merge_into
   std::vector<std::pair<std::string, low_rank_addend>> products_for(const checkpoint& model, bool merged) const {
     const auto architecture = file_.value<std::string>("general.architecture");
@@ -75,7 +76,7 @@ class lora_adapter {
  private:
   static constexpr std::string_view ending_a = ".lora_a", ending_b = ".lora_b";
 
-  /// What encoding anew takes of the change, by some rows.
+  /// The loss when a changed matrix is encoded again, estimated from some rows.
   struct loss {
     std::size_t tensors = 0;
     double change = 0, error = 0;  ///< sums of squares
@@ -138,7 +139,7 @@ class lora_adapter {
              shape_text(a) + " and " + shape_text(*b));
     low_rank_addend out;
     out.rank = a.rows();
-    out.factor = alpha_ != 0 ? alpha_ / static_cast<float>(out.rank) : 1.f;  // as llama.cpp takes 0
+    out.factor = alpha_ != 0 ? alpha_ / static_cast<float>(out.rank) : 1.f;  // llama.cpp treats 0 the same way
     out.a = values_of(a), out.b = values_of(*b);
     return {name, std::move(out)};
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A model file opened for reading. Readers copy with read(), which reports a file that was cut meanwhile as an error; a
-// mapping would answer that with SIGBUS, so it is made only on request (leased_mapping.hpp).
+// A model file opened for reading. Readers copy with read(), which reports a file that was shortened meanwhile as an
+// error. A mapping would raise SIGBUS there, so it is made only on request (leased_mapping.hpp).
 #pragma once
 
 #include <cerrno>
@@ -21,13 +21,12 @@
 
 namespace intaglio::io {
 
-/// Immutable bytes of a regular file, or of memory that the caller keeps alive. Movable; reads may come from several
-/// threads.
+/// The bytes of a regular file, or of memory that the caller keeps alive; immutable. Movable; several threads may read.
 class mapped_file {
  public:
-  /// @throws file_error for what is missing, unreadable, empty or no regular file; never waits on a pipe.
-  /// @param arrival of a file that is still being written; reads wait for their bytes, and expect_unchanged() for all
-  /// of them
+  /// @throws file_error for a file that is missing, unreadable, empty or not regular; never waits on a pipe.
+  /// @param arrival of a file that is still being written; reads wait for their bytes, and expect_unchanged() waits for
+  /// all of them
   explicit mapped_file(const std::filesystem::path& path, std::shared_ptr<const file_arrival> arrival = nullptr)
       : path_(path.string()), arrival_(std::move(arrival)) {
     descriptor_ = platform::open_file(path, platform::file_access::read);
@@ -38,7 +37,7 @@ class mapped_file {
     if (opened_.size < 0 || size_ == 0) refuse("the file is empty");
   }
 
-  /// Bytes in memory read as if they were a file called `name`; `bytes` must outlive this object.
+  /// Makes a file called `name` from bytes in memory; `bytes` must outlive this object.
   static mapped_file from_memory(std::span<const std::byte> bytes, std::string name) {
     mapped_file out;
     out.path_ = std::move(name);
@@ -56,7 +55,7 @@ class mapped_file {
   ~mapped_file() { close(); }
 
   const std::string& path() const noexcept { return path_; }
-  /// Bytes in the file when it was opened, or of all that arrives.
+  /// Bytes in the file when it was opened; for a file that is still arriving, of the complete file.
   std::uint64_t size() const noexcept { return size_; }
 
   /// True for bytes in memory.
@@ -64,7 +63,7 @@ class mapped_file {
   /// The descriptor of the open file; -1 for bytes in memory.
   platform::file_number descriptor() const noexcept { return descriptor_; }
   /// Opens this file once more, for a user that outlives this object or locks the file. Not for bytes in memory.
-  /// @throws file_error: that fails (Linux needs /proc)
+  /// @throws file_error on failure (Linux needs /proc)
   mapped_file reopened() const {
     mapped_file out;
     out.path_ = path_;
@@ -90,7 +89,7 @@ class mapped_file {
     for (std::size_t done = 0; done < out.size();) {
       const std::int64_t count = platform::read_at(descriptor_, offset + done, out.subspan(done));
       if (count < 0) throw file_error(path_, offset + done, "cannot read: " + platform::system_text(errno));
-      if (count == 0 && arrival_) arrival_->finish();  // knows better why
+      if (count == 0 && arrival_) arrival_->finish();  // it knows the reason better
       if (count == 0)
         throw file_error(path_, offset + done, "the file was cut while it was being read",
                          std::to_string(size_) + " bytes", std::to_string(offset + done));
@@ -98,8 +97,8 @@ class mapped_file {
     }
   }
 
-  /// True where the open file has another size or modification time than when it was opened. A file that was replaced
-  /// or deleted has not changed: the open one lives on.
+  /// Whether the open file's size or modification time changed after it was opened. A file that was replaced or deleted
+  /// has not changed: the open one continues to exist.
   bool changed() const {
     if (memory_ != nullptr) return false;
     platform::file_status now;
@@ -115,7 +114,7 @@ class mapped_file {
   }
 
   /// The whole file as memory, mapped at the first call (not by several threads at once). Touching a page behind the
-  /// end of a file that was cut since raises SIGBUS; nothing in this library reads through it.
+  /// end of a file that was shortened since raises SIGBUS; nothing in this library reads through it.
   std::span<const std::byte> mapping() {
     if (memory_ != nullptr) return {memory_, static_cast<std::size_t>(size_)};
     if (mapping_ == nullptr) {
@@ -171,7 +170,7 @@ class mapped_file {
   platform::file_number descriptor_ = -1;
 };
 
-/// True for a file whose first bytes are these. @throws file_error where it cannot be opened
+/// Whether a file begins with these bytes. @throws file_error where it cannot be opened
 inline bool begins_with(const std::filesystem::path& path, std::string_view text) {
   const mapped_file file(path);
   std::string begin(text.size(), '\0');

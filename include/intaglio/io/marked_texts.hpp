@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Texts with the texts of special tokens taken out, a number between marks in the place of each, so that what runs over
-// the texts in between (a chat template) cannot take them for its own markup.
+// Texts in which the texts of special tokens are replaced by numbers between marks. A chat template that runs over the
+// texts then cannot mistake them for its own markup.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,11 @@ namespace intaglio::io {
 
 class marked_texts {
  public:
-  /// @param special texts of special tokens, the longest first; must outlive this
-  /// @param mark a text that is in none of the texts
+  /// @param special texts of special tokens, the longest first; must outlive this object
+  /// @param mark a text that occurs in none of the texts
   marked_texts(const std::vector<std::string>& special, std::string mark) : special_(special), mark_(std::move(mark)) {}
 
-  /// What was taken out, by its number.
+  /// The replaced texts, by their numbers.
   const std::vector<std::string_view>& found() const { return found_; }
 
   std::string hidden(std::string_view text) {
@@ -40,8 +40,8 @@ class marked_texts {
     return out;
   }
 
-  /// Hides texts within the strings of a JSON text, whose structure stays. Strings of letters, digits and underscores
-  /// alone stay too: they are the names that templates ask for.
+  /// Replaces such texts within the strings of a JSON text, whose structure is unchanged. Strings of only letters,
+  /// digits and underscores are unchanged too: they are the names that templates use.
   std::string hidden_in_strings(std::string_view json) {
     std::string out;
     for (std::size_t at = 0; at < json.size();) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The merging loop of byte pair encoding: the pair of lowest rank first, the leftmost among equals, until no pair
-// merges. Short pieces by a scan of all pairs, others by rank_queue, so that n symbols cost O(n log n) at worst.
+// The merging loop of byte pair encoding: the pair of lowest rank is merged first, the leftmost where ranks are equal,
+// until no pair merges. Short pieces use a scan of all pairs, others rank_queue, so n symbols cost at most O(n log n).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace intaglio::io {
 
-/// A run of bytes of the piece under work and its token; id -1 while the bytes are no token.
+/// A run of bytes of the current piece and its token; id -1 while the bytes are no token.
 struct symbol {
   std::uint32_t begin = 0, bytes = 0;
   std::int32_t id = -1;
@@ -30,8 +30,8 @@ struct merge_scratch {
 
 inline constexpr std::size_t longest_scanned_piece = 48;
 
-/// Merges scratch.symbols in place. @param find find(const symbol& left, const symbol& right) -> token_merge, result -1
-/// for none
+/// Merges scratch.symbols in place. @param find find(const symbol& left, const symbol& right) gives a token_merge, with
+/// result -1 for none
 template <class Find>
 void merge_symbols(merge_scratch& scratch, Find&& find) {
   auto& symbols = scratch.symbols;
@@ -72,7 +72,7 @@ void merge_symbols(merge_scratch& scratch, Find&& find) {
   }
   while (!queue.empty()) {
     const rank_queue::entry top = queue.pop();
-    // Symbols only grow and a swallowed one has no bytes, so equal sums mean that neither side has changed.
+    // Symbols only grow, and a merged one has no bytes, so equal sums mean that neither side has changed.
     symbol& left = symbols[top.left];
     const std::int32_t right = links[top.left].next;
     if (left.bytes == 0 || right < 0 || left.bytes + symbols[at(right)].bytes != top.bytes) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ranges of a model's hyperparameters and their relations, in one table for all forms of files, and how two configs
-// differ.
+// The ranges and relations of a model's hyperparameters, in one table for all forms of files, and the differences
+// between two configs.
 #pragma once
 
 #include <algorithm>
@@ -19,34 +19,35 @@
 
 namespace intaglio::io {
 
-/// Upper ends of what is accepted from a file, far above the largest published models.
+/// Upper limits of accepted values, far above the largest published models.
 struct config_limits {
   static constexpr std::uint64_t hidden_size = 1 << 20, intermediate_size = 1 << 22, num_hidden_layers = 4096,
                                  num_attention_heads = 1 << 16, head_dim = 1 << 16, vocab_size = 1 << 24,
                                  max_position_embeddings = std::uint64_t{1} << 31, num_local_experts = 1024;
 };
 
-/// The range of one number of a config, under config.json's key. A number that is 0 where `zero_is_none` is not there.
+/// The range of one number of a config, under config.json's key. With `zero_is_none` a value of 0 means that it is
+/// absent.
 struct number_range {
   std::string_view key;
   double (*value)(const decoder_config&);
   double least = 1, most = 0;  ///< most 0: any finite number
-  bool above = false;          ///< more than `least`
+  bool above = false;          ///< the number must be above `least`, not equal to it
   bool zero_is_none = false;
   bool (*applies)(const decoder_config&) = nullptr;  ///< nullptr: always
 };
 
-/// True for scalings by turns in the original context.
+/// Whether the scaling depends on the number of turns in the original context.
 constexpr bool divides_slow_angles(const decoder_config& c) {
   return c.rope_scaling.type == rope_type::llama3 || c.rope_scaling.type == rope_type::yarn;
 }
 
-/// True for models whose recurrent layers are Mamba-2's.
+/// Whether a model's recurrent layers are Mamba-2 layers.
 constexpr bool is_state_space(const decoder_config& c) {
   return family_of(c.model_type).recurrent == recurrence::mamba2;
 }
 
-/// True for models whose streams run beside each other.
+/// Whether a model has parallel streams.
 constexpr bool has_streams_beside(const decoder_config& c) { return family_of(c.model_type).streams; }
 
 inline constexpr number_range number_ranges[] = {
@@ -141,7 +142,7 @@ inline constexpr number_range number_ranges[] = {
      0, 0, true},
 };
 
-/// How two numbers of a config stand to each other.
+/// A relation between two numbers of a config.
 struct number_relation {
   std::string_view key;
   bool (*holds)(const decoder_config&);
@@ -280,8 +281,8 @@ inline std::string range_text(const number_range& range) {
                      : text(range.least) + " to " + text(range.most);
 }
 
-/// Holds a config against number_ranges and number_relations. @param path the file that the error names
-/// @throws file_error with the key as config.json spells it, its range and its value
+/// Checks a config against number_ranges and number_relations. @param path the file that the error names
+/// @throws file_error with the key in config.json's spelling, its range and its value
 inline void check_config(const decoder_config& c, const std::string& path) {
   for (const number_range& range : number_ranges) {
     const double value = range.value(c);
@@ -300,7 +301,7 @@ inline void check_config(const decoder_config& c, const std::string& path) {
 }
 
 /// sliding_window_pattern for layers of which `windowed` have the window: n where every n-th layer sees all keys, 0
-/// where none does. Nothing for any other order.
+/// where none does. Absent for any other order.
 inline std::optional<std::uint32_t> window_pattern_of(const std::vector<bool>& windowed) {
   const auto all = std::find(windowed.begin(), windowed.end(), false);
   if (all == windowed.end()) return 0;
@@ -310,8 +311,8 @@ inline std::optional<std::uint32_t> window_pattern_of(const std::vector<bool>& w
   return static_cast<std::uint32_t>(every);
 }
 
-/// Writes which layers have the window: as a pattern or, where a family's layers have kinds, one by one.
-/// @return false for an order that the config has no place for
+/// Writes which layers have the window: as a pattern or, in families whose layers have kinds, one by one.
+/// @return false for an order that the config cannot express
 inline bool set_windows(decoder_config& c, const std::vector<bool>& windowed) {
   if (const auto pattern = window_pattern_of(windowed)) {
     c.sliding_window_pattern = *pattern;
@@ -325,25 +326,25 @@ inline bool set_windows(decoder_config& c, const std::vector<bool>& windowed) {
   return true;
 }
 
-/// Writes that layer 0 and every n-th one behind it see all positions, and the others a window.
+/// Writes that layer 0 and every n-th layer after it see all positions, and the others a window.
 /// @param every n, above 0; 1: there is no window
 inline void set_windows_from_first(decoder_config& c, std::uint32_t window, std::uint32_t every) {
   if (every == 1) {
-    c.rope_local_base_freq = 0;  // of no layer
+    c.rope_local_base_freq = 0;  // no layer uses it
     return;
   }
   c.sliding_window = window;
   c.full_attention_layers = layer_set::first_and_every(every, c.num_hidden_layers);
 }
-/// n of such layers; of a model with fewer than n + 1 of them any number from theirs on says the same.
+/// The n of such layers. A model with at most n layers has several equivalent numbers.
 inline std::uint32_t windows_from_first(const decoder_config& c) {
   std::uint32_t every = 1;
   while (every < c.num_hidden_layers && !c.full_attention_layers.has(every)) ++every;
   return c.sliding_window == 0 ? 1 : every;
 }
 
-/// "linear by 8", "llama3 by 8, low 1, high 4, from 8192", "yarn by 4, low 1, high 32, from 32768, sines by 1.13863";
-/// "default" for none.
+/// A scaling as text: "linear by 8", "llama3 by 8, low 1, high 4, from 8192", "yarn by 4, low 1, high 32, from 32768,
+/// sines by 1.13863"; "default" for none.
 inline std::string scaling_text(const rope_scaling_config& scaling) {
   std::string out(name(scaling.type));
   if (scaling.type == rope_type::plain) return out;
@@ -359,14 +360,14 @@ inline std::string scaling_text(const rope_scaling_config& scaling) {
   return out;
 }
 
-/// "16 key heads of 128, 32 value heads of 128 in turn".
+/// Heads as text: "16 key heads of 128, 32 value heads of 128 in turn".
 inline std::string heads_text(const delta_net_config& of) {
   return std::to_string(of.key_heads) + " key heads of " + std::to_string(of.key_dim) + ", " +
          std::to_string(of.value_heads) + " value heads of " + std::to_string(of.value_dim) +
          (of.in_turn ? " in turn" : "");
 }
 
-/// Mixtures of experts and their routers. @param compare takes a key, both values and how they are written
+/// Compares mixtures of experts and their routers. @param compare takes a key, both values and their texts
 template <class Compare>
 [[gnu::cold]] void compare_mixtures(const decoder_config& engraved, const decoder_config& file,
                                     const Compare& compare) {
@@ -382,7 +383,7 @@ template <class Compare>
   compare("dense_features", engraved.dense_features, file.dense_features, number);
 }
 
-/// One line for each field that differs, as "num_hidden_layers: engraved 30, file 24".
+/// The differences, one line for each field: "num_hidden_layers: engraved 30, file 24".
 [[gnu::cold]] inline std::vector<std::string> config_differences(const decoder_config& engraved,
                                                                  const decoder_config& file) {
   std::vector<std::string> out;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The features of a layer whose gates are nearest to a vector, by plain search over all of them: what a graph
-// (io/hnsw.hpp) has to be faster than. Sums are in an order of their own, the same on every machine of one kind;
-// reference/walk.hpp has the order of the kernels.
+// The features of a layer whose gates are nearest to a vector, by a search over all of them. A graph (io/hnsw.hpp) must
+// be faster than that. Sums have their own order, equal on all machines of one kind; reference/walk.hpp has the order
+// of the kernels.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct near_feature {
 
 namespace gates {
 
-/// Columns that are summed apart: column c in sum c % lanes.
+/// Number of separate sums: column c is in sum c % lanes.
 inline constexpr std::size_t lanes = 32;
 
 inline float halved(float (&sums)[lanes]) {
@@ -50,7 +50,7 @@ inline float plain_dot(const float* a, const float* b, std::size_t width) {
 #if INTAGLIO_GATE_AVX
 typedef float eight __attribute__((vector_size(32)));
 
-/// The dot product with AVX. Without fused multiplication eight lanes at once round as one at a time does.
+/// The dot product with AVX. Without fused multiplication eight lanes at once round like one at a time.
 [[gnu::target("avx")]] inline float avx_dot(const float* a, const float* b, std::size_t width) {
   eight sum[4]{};
   std::size_t i = 0;
@@ -68,7 +68,7 @@ typedef float eight __attribute__((vector_size(32)));
 #endif
 using dot_function = float (*)(const float*, const float*, std::size_t);
 
-/// The fastest that this machine has.
+/// The fastest dot product of this machine.
 inline dot_function fastest_dot() {
 #if INTAGLIO_GATE_AVX
   static const bool has = __builtin_cpu_supports("avx");
@@ -77,7 +77,7 @@ inline dot_function fastest_dot() {
   return plain_dot;
 }
 
-/// @throws argument_error for another width than the gates', or a number that is none
+/// @throws argument_error for another width than the gates', or a number that is not finite
 inline void expect_query(std::span<const float> x, std::size_t width) {
   if (x.size() != width) throw argument_error("query", std::to_string(width) + " values", std::to_string(x.size()));
   for (std::size_t i = 0; i < width; ++i)
@@ -86,16 +86,17 @@ inline void expect_query(std::span<const float> x, std::size_t width) {
                            (std::isnan(x[i]) ? "NaN at " : "infinity at ") + std::to_string(i));
 }
 
-/// The order of nearness: the larger |score| first, of equals the lower feature.
+/// The order of nearness: the larger |score| first, the lower feature where both are equal.
 inline bool nearer(const near_feature& a, const near_feature& b) {
   return std::fabs(a.score) != std::fabs(b.score) ? std::fabs(a.score) > std::fabs(b.score) : a.feature < b.feature;
 }
 
 }  // namespace gates
 
-/// The `count` features, or all, with the largest |gate_f . x|, largest first, of equals the lowest first.
-/// @param gate  [features, width]  @param x  [width]  @throws argument_error for numbers that are none, in the query or
-/// in a score
+/// The `count` features, or all, with the largest |gate_f . x|: the largest first, the lowest first where several are
+/// equal.
+/// @param gate  [features, width]  @param x  [width]  @throws argument_error for numbers that are not finite, in the
+/// query or in a score
 inline std::vector<near_feature> nearest_gates(std::span<const float> gate, std::span<const float> x,
                                                std::size_t count) {
   if (x.empty() || gate.size() % x.size() != 0)

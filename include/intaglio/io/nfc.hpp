@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Unicode's normalization form C (UAX 15): characters are taken apart, marks are put in order, and what composes is
-// composed. Bytes that are not UTF-8 stay where they are.
+// Unicode's normalization form C (UAX 15): characters are decomposed, marks are put in canonical order, and the result
+// is composed. Bytes that are not UTF-8 are unchanged.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,11 @@ namespace intaglio::io {
 
 namespace nfc {
 
-// Hangul syllables are arithmetic: leading consonant, vowel, and one of 28 trailing consonants, of which 0 is none.
+// Hangul syllables are computed from a leading consonant, a vowel, and one of 28 trailing consonants, of which 0 is
+// none.
 inline constexpr std::uint32_t syllable = 0xAC00, lead = 0x1100, vowel = 0x1161, trail = 0x11A7;
 inline constexpr std::uint32_t leads = 19, vowels = 21, trails = 28, syllables = leads * vowels * trails;
-inline constexpr std::uint32_t stray_byte = 0x110000;  ///< and above: a byte that belongs to no character
+inline constexpr std::uint32_t stray_byte = 0x110000;  ///< this and above: a byte that belongs to no character
 
 inline std::uint8_t combining_class(std::uint32_t c) {
   if (c < 0x300 || c >= stray_byte) return 0;
@@ -29,7 +30,7 @@ inline std::uint8_t combining_class(std::uint32_t c) {
   return static_cast<std::uint8_t>(*run & 0xFF);
 }
 
-// Parts of a row of canonical_decompositions.
+// The parts of a row of canonical_decompositions.
 inline constexpr std::uint64_t pair_bits = (std::uint64_t{1} << 40) - 1;
 constexpr std::uint32_t first_of(std::uint64_t row) { return static_cast<std::uint32_t>(row >> 20 & 0xFFFFF); }
 constexpr std::uint32_t second_of(std::uint64_t row) { return static_cast<std::uint32_t>(row & 0xFFFFF); }
@@ -63,7 +64,7 @@ inline std::uint32_t compose(std::uint32_t first, std::uint32_t second) {
   return static_cast<std::uint32_t>(canonical_decompositions[*found] >> 40);
 }
 
-/// Puts marks in the order of their classes, those of one class as they stand.
+/// Puts marks in the order of their classes; marks of one class keep their order.
 inline void order_marks(std::vector<std::uint32_t>& text) {
   const auto mark = [](std::uint32_t c) { return combining_class(c) != 0; };
   for (auto begin = text.begin(); begin != text.end();) {
@@ -74,7 +75,8 @@ inline void order_marks(std::vector<std::uint32_t>& text) {
   }
 }
 
-/// Composes in place: each character with the last starter, unless one of the same or a higher class is between.
+/// Composes in place: each character with the last starter, unless a character of the same or a higher class is between
+/// them.
 inline void compose_all(std::vector<std::uint32_t>& text) {
   std::size_t out = 0, starter = text.size();
   int between = -1;  // class of the last character kept since the starter; -1: none

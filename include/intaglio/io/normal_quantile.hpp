@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The normal distribution: which part of it is below a number of standard deviations, and the other way about.
+// The normal distribution: the part of it below a number of standard deviations, and the inverse.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -11,7 +11,7 @@ namespace intaglio::io {
 /// The part of a normal distribution that is less than `deviations` above its mean.
 inline double normal_part_below(double deviations) { return 0.5 * std::erfc(-deviations / std::sqrt(2.0)); }
 
-/// How many standard deviations above the mean `part` of a normal distribution is below, by halving.
+/// The inverse of normal_part_below, by bisection.
 /// @param part above 0 and below 1
 inline double normal_quantile(double part) {
   double low = -9, high = 9;

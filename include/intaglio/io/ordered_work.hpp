@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Items that are made on several threads and taken in order on one: the pattern of reading, encoding and writing a
+// Makes items on several threads and takes them in order on one thread: the pattern of reading, encoding and writing a
 // large file.
 #pragma once
 
@@ -18,15 +18,16 @@
 
 namespace intaglio::io {
 
-/// `threads`, or for 0 one for each of the machine's.
+/// `threads`; for 0 the number of processors.
 inline unsigned worker_threads(unsigned threads) {
   return threads != 0 ? threads : (std::max)(1u, std::thread::hardware_concurrency());
 }
 
 /// Calls make(i, slot) for every i < count on up to `threads` other threads and take(i, slot) on this one, i rising. An
-/// item lives in one of `slots` places from the start of make to the end of take, so no more than that many are alive.
-/// One thread: all happens on this one.
-/// @error what make or take throws: of make, the failure of the lowest item; after it nothing further is taken, and all
+/// item uses one of `slots` slots from the start of make to the end of take, so at most that many items are alive. With
+/// one thread all calls are on this one.
+/// @error exceptions of make or take; of make, that of the lowest item. After it nothing further is taken, and all
+/// threads have ended
 /// threads have ended
 template <class Make, class Take>
 void ordered_work(unsigned threads, std::size_t slot_count, std::size_t count, Make&& make, Take&& take) {
@@ -37,7 +38,7 @@ void ordered_work(unsigned threads, std::size_t slot_count, std::size_t count, M
   enum class state : unsigned char { free, busy, full };
   std::vector<state> states(slot_count, state::free);
   std::vector<std::exception_ptr> failures(slot_count);
-  std::size_t next = 0, taken = 0;  // items begun, items taken
+  std::size_t next = 0, taken = 0;  // number of items begun, number of items taken
   bool ended = false;
 
   const auto work = [&]() noexcept {
@@ -77,7 +78,7 @@ void ordered_work(unsigned threads, std::size_t slot_count, std::size_t count, M
   if (threads > 1) {
     try {
       for (unsigned i = 0; i < threads; ++i) workers.emplace_back(work);
-    } catch (const std::system_error&) {  // no more threads to be had
+    } catch (const std::system_error&) {  // the system gives no more threads
     }
   }
   if (workers.empty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tensor names of Meta's and Mistral's own checkpoints (consolidated.*.pth) as GGUF's (llama.cpp's
+// Maps tensor names of Meta's and Mistral's own checkpoints (consolidated.*.pth) to GGUF's (llama.cpp's
 // gguf-py/gguf/tensor_mapping.py).
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace intaglio::io {
 
-/// The GGUF name of a tensor; "layers.0.feed_forward.w3.weight" becomes "blk.0.ffn_up.weight". Nothing for other names.
+/// The GGUF name of a tensor; "layers.0.feed_forward.w3.weight" becomes "blk.0.ffn_up.weight". Absent for other names.
 inline std::optional<std::string> gguf_name_of_original(std::string_view name) {
   struct pair {
     std::string_view original, gguf;
@@ -40,13 +40,13 @@ inline std::optional<std::string> gguf_name_of_original(std::string_view name) {
   return std::nullopt;
 }
 
-/// Which expert's matrix a name of Mixtral's files means (mistral-inference, MoeLayer):
+/// The expert's matrix that a name of Mixtral's files refers to (mistral-inference, MoeLayer):
 /// "layers.3.feed_forward.experts.7.w1.weight" is number 7 of "blk.3.ffn_gate_exps.weight".
 inline std::optional<expert_name> expert_of_original(std::string_view name) {
   return expert_of(name, "layers.", ".feed_forward.experts.");
 }
 
-/// True for tables of rotary angles that older checkpoints carry and nothing reads.
+/// Whether a tensor is a table of rotary angles, which older checkpoints have and nothing reads.
 inline bool is_rotary_table(std::string_view name) {
   return name == "rope.freqs" || name.ends_with(".rotary_emb.inv_freq");
 }

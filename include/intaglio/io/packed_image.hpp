@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The weights of a packed file (docs/packed.md): which there are, where they are, and reading of any range with its
+// The weights of a packed file (docs/packed.md): a list of them with their offsets, and reads of any range with its
 // checksums.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace intaglio::io {
 
-/// Bytes in front of the weights, the step at which each begins, and how many of a weight have a checksum of their own.
+/// Bytes in front of the weights, the alignment of each weight, and the size of a chunk with a checksum of its own.
 struct packed_layout {
   static constexpr std::string_view magic = "intaglio";
   static constexpr std::uint32_t version = 7;
@@ -28,24 +28,24 @@ struct packed_layout {
   }
 };
 
-/// A weight as the device wants it, once or once a layer.
+/// A weight in device layout, stored once or once for each layer.
 struct packed_weight {
-  std::string layout;        ///< its tensors and how they are: plan/weight_identity.hpp
+  std::string layout;        ///< its tensors and their layout: plan/weight_identity.hpp
   std::uint32_t copies = 1;  ///< one for each layer that has it, or one
   std::uint64_t bytes = 0;   ///< of a copy
   std::uint64_t offset =
-      0;  ///< of the first copy in the file; each begins at the next multiple of packed_layout::alignment
-  std::size_t first_sum = 0;  ///< checksum of the first chunk of the first copy
+      0;  ///< offset of the first copy in the file; each copy begins at the next multiple of packed_layout::alignment
+  std::size_t first_sum = 0;  ///< index of the checksum of the first chunk of the first copy
 
   std::uint64_t step() const {
     return (bytes + packed_layout::alignment - 1) / packed_layout::alignment * packed_layout::alignment;
   }
 };
 
-/// What a packed file holds besides config and vocabulary. Reading may happen from several threads at once.
+/// The weights of a packed file, without config and vocabulary. Several threads may read at once.
 struct packed_image {
   const mapped_file* file = nullptr;
-  std::uint32_t layout_version = 0;  ///< plan::weight_layout_version of who wrote the file
+  std::uint32_t layout_version = 0;  ///< plan::weight_layout_version of the program that wrote the file
   std::uint64_t index_offset = 0;
   std::string codec;  ///< of the layers' matrices, as the tools name it
   std::vector<packed_weight> weights;
@@ -57,17 +57,17 @@ struct packed_image {
     return at == weights.end() ? nullptr : &*at;
   }
 
-  /// Bytes [begin, begin + out.size()) of a copy. Every chunk of which some are wanted is read whole and held against
+  /// Reads bytes [begin, begin + out.size()) of a copy. Every chunk of the range is read as a whole and compared with
   /// its checksum.
-  /// @param out memory that is read as fast as it is written: chunks that are wanted whole are checked there; where it
-  /// throws it holds whatever was read
-  /// @throws file_error: a checksum that differs, a file that was cut meanwhile
+  /// @param out memory that is read as fast as it is written: chunks that are entirely in the range are checked there;
+  /// after an exception it holds whatever was read
+  /// @throws file_error: a checksum that differs, a file that was shortened meanwhile
   void read(const packed_weight& from, std::uint32_t copy, std::uint64_t begin, std::span<std::byte> out) const {
     if (out.empty()) return;
     constexpr std::uint64_t step = packed_layout::chunk_bytes;
     const std::uint64_t place = from.offset + copy * from.step(), end = begin + out.size();
     const std::size_t sum = from.first_sum + static_cast<std::size_t>(copy * packed_layout::chunks(from.bytes));
-    std::vector<std::byte> beside;  // a chunk that is wanted in part
+    std::vector<std::byte> beside;  // a chunk that is only partly in the range
     for (std::uint64_t at = begin / step * step; at < end; at += step) {
       const auto bytes = static_cast<std::size_t>((std::min)(step, from.bytes - at));
       const std::uint64_t first = (std::max)(begin, at), last = (std::min)(end, at + bytes);
@@ -81,7 +81,7 @@ struct packed_image {
     }
   }
 
-  /// Holds the chunks of a copy that begin in [begin, end) against their checksums, in place.
+  /// Compares the chunks of a copy that begin in [begin, end) with their checksums, in place.
   /// @param mapped the file
   /// @throws file_error: a checksum that differs
   void expect(const packed_weight& of, std::uint32_t copy, std::uint64_t begin, std::uint64_t end,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The index of a packed file (docs/packed.md) as bytes: codec, config, vocabulary, weights and their checksums, written
-// and read by one list of fields.
+// The index of a packed file (docs/packed.md) as bytes: codec, config, vocabulary, weights and their checksums. One
+// list of fields serves for writing and reading.
 #pragma once
 
 #include <cstddef>
@@ -53,10 +53,11 @@ class packed_index_writer {
   std::vector<std::byte> out_;
 };
 
-/// Reads the same. Every count is held against the bytes that are left before anything is made for it.
+/// Reads fields that packed_index_writer wrote. Every count is compared with the remaining bytes before memory is
+/// reserved.
 class packed_index_reader {
  public:
-  /// @param at of the bytes in the file
+  /// @param at offset of the bytes in the file
   packed_index_reader(std::span<const std::byte> bytes, std::uint64_t at, const std::string& path)
       : bytes_(bytes), offset_(at), path_(&path) {}
 
@@ -80,7 +81,7 @@ class packed_index_reader {
     const auto bytes = take(size, what);
     value.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
-  /// @param least bytes that an item takes
+  /// @param least smallest number of bytes of an item
   template <class T, class Each>
   void list(std::vector<T>& items, std::size_t least, const char* what, Each&& each) {
     const std::uint64_t start = at();
@@ -124,7 +125,7 @@ class packed_index_reader {
   const std::string* path_;
 };
 
-/// What the index holds.
+/// The content of the index.
 struct packed_index {
   std::string codec, stated_architecture;
   bool states_context = true;
@@ -135,7 +136,7 @@ struct packed_index {
   std::vector<std::uint64_t> sums;
 };
 
-/// Fields of a config's mixtures and of their routers. @tparam Config decoder_config, const where it is written
+/// The fields of a config's mixtures and of their routers. @tparam Config decoder_config, const for writing
 template <class Stream, class Config>
 void packed_mixture(Stream& with, Config& c) {
   with.number(c.num_local_experts, "num_local_experts");
@@ -148,7 +149,7 @@ void packed_mixture(Stream& with, Config& c) {
   with.number(c.dense_features, "dense_features");
 }
 
-/// All fields of an index in their order. @tparam Index packed_index, const where it is written
+/// All fields of an index in their order. @tparam Index packed_index, const for writing
 template <class Stream, class Index>
 void packed_fields(Stream& with, Index& index) {
   with.text(index.codec, "codec");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes a packed file (docs/packed.md) front to back: the weights' bytes as they come, then the index with their
-// checksums. The header, which says where the index is, needs nothing but sizes.
+// Writes a packed file (docs/packed.md) from front to back: the weights' bytes as they come, then the index with their
+// checksums. The header, which has the offset of the index, needs only sizes.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ inline std::vector<std::byte> header_bytes(const packed_header& of) {
 /// One writer at a time; nothing remains unless commit() returned.
 class packed_writer {
  public:
-  /// @param index all but the checksums
+  /// @param index without the checksums
   /// @throws file_error: the file cannot be made
   packed_writer(const std::filesystem::path& path, packed_index index, std::uint32_t layout_version)
       : index_(std::move(index)), file_(path) {
@@ -59,7 +59,7 @@ class packed_writer {
     file_.write(front);
   }
 
-  /// The next bytes of the present copy of a weight, which end within it.
+  /// Writes the next bytes of the current copy of a weight; they must end within it.
   /// @throws argument_error: more bytes than are left of it; file_error
   void write(std::span<const std::byte> bytes) {
     if (bytes.empty()) return;
@@ -85,7 +85,7 @@ class packed_writer {
     if (++copy_ == weight.copies) copy_ = 0, ++weight_;
   }
 
-  /// Puts the file in its place.
+  /// Puts the file at its destination.
   /// @throws argument_error: not all weights were written; file_error
   void commit() {
     if (file_.size() != index_offset_)

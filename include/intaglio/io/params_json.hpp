@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // params.json of Meta's and Mistral's own checkpoints as a decoder_config. Keys and defaults: mistral-inference's
-// TransformerArgs, llama-models' ModelArgs and, where neither says it, what the published models were trained with.
+// TransformerArgs, llama-models' ModelArgs and, where neither states them, the values that the published models were
+// trained with.
 #pragma once
 
 #include <cmath>
@@ -16,13 +17,13 @@
 
 namespace intaglio::io {
 
-/// What a params.json states.
+/// The content of a params.json.
 struct original_params {
   decoder_config config;
-  std::optional<bool> tied;           ///< absent: the model has a head of its own where there is an output.weight
-  bool states_vocabulary = false;     ///< else vocab_size is 0: Llama 2 leaves it to the tokenizer
-  bool states_context = false;        ///< else max_position_embeddings is what the published models have
-  std::vector<std::string> warnings;  ///< keys that nobody reads
+  std::optional<bool> tied;           ///< absent: the model has a separate head where there is an output.weight
+  bool states_vocabulary = false;     ///< false: vocab_size is 0, as in Llama 2, which leaves it to the tokenizer
+  bool states_context = false;        ///< false: max_position_embeddings is that of the published models
+  std::vector<std::string> warnings;  ///< about keys that are not read
 };
 
 /// @throws file_error naming file, key, expected and found
@@ -96,7 +97,7 @@ struct original_params {
                       real_or("rope_high_freq_factor", 4.f), 8192};
   c.sliding_window = size_or("sliding_window", 0);
   if (root["tied_embeddings"].present()) out.tied = root["tied_embeddings"].boolean_or(false);
-  // -1: not known when the file was written.
+  // -1: the value was not known when the file was written.
   const json_place vocabulary = root["vocab_size"];
   out.states_vocabulary = vocabulary.present() && !(vocabulary.is_number() && vocabulary.number() == -1.0);
   if (out.states_vocabulary) c.vocab_size = size(vocabulary);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names of pickle's opcodes, so that one that is refused can be called by its name. Python's Lib/pickletools.py.
+// Names of pickle's opcodes for errors about refused ones. Source: Python's Lib/pickletools.py.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"

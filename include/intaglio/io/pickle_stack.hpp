@@ -23,7 +23,7 @@
 
 namespace intaglio::io {
 
-/// Values of a pickle while its opcodes run: plain data of a bounded number.
+/// The values of a pickle while its opcodes run: plain data of bounded size.
 class pickle_stack {
  protected:
   pickle_stack(std::string_view bytes, std::string path, std::uint64_t offset)
@@ -49,7 +49,7 @@ class pickle_stack {
   using index = std::uint32_t;
   struct value {
     kind what = kind::none;
-    bool ordered = false;     ///< a dict that OrderedDict made
+    bool ordered = false;     ///< a dict that OrderedDict created
     std::int64_t number = 0;  ///< integer; index into containers_, storages_, views_ or torch_storage_types
     std::string_view text{};
   };
@@ -58,7 +58,7 @@ class pickle_stack {
     throw file_error(path_, offset_ + at, std::move(what), std::move(expected), std::move(found));
   }
 
-  // Reading of the opcode's arguments.
+  // Functions that read the opcode's arguments.
   std::string_view take(std::size_t count, std::string_view what) {
     if (count > bytes_.size() - at_)
       refuse(at_, "pickle: " + std::string(what), std::to_string(count) + " bytes",
@@ -101,7 +101,7 @@ class pickle_stack {
 
   void push(index at) { stack_.push_back(at); }
   index pop(std::string_view what) {
-    // Nothing below a mark can be reached but by what takes the mark away.
+    // Values below a mark can be reached only by opcodes that remove the mark.
     if (stack_.empty() || (!marks_.empty() && stack_.size() == marks_.back()))
       refuse(begin_, "pickle: " + std::string(what), "a value on the stack", "none");
     const index out = stack_.back();
@@ -210,8 +210,9 @@ class pickle_stack {
     }
   }
 
-  /// No container holds itself, and none comes to more than a pickle of plain data has: a list of one list twice, which
-  /// has a list twice, and so on, is short in the file and endless outside.
+  /// Refuses a container that holds itself, and containers that expand to more values than a pickle of plain data has:
+  /// a list that has one list twice, which again has a list twice, and so on, is short in the file and endless when
+  /// written out.
   void expect_finite() const {
     struct extent {
       bool open = false, done = false;
@@ -268,7 +269,7 @@ class pickle_stack {
   std::size_t at_ = 0, begin_ = 0, elements_ = 0;
   std::vector<value> values_;
   std::vector<std::vector<index>> containers_;
-  std::vector<std::size_t> container_places_;  ///< where each was made
+  std::vector<std::size_t> container_places_;  ///< where each container was made
   std::vector<index> stack_;
   std::vector<std::size_t> marks_;
   std::unordered_map<std::uint32_t, index> memo_;

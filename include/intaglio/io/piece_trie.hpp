@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which tokens a text starts with: a trie over the bytes of tokens. Built once from a validated vocabulary; lookups
-// allocate nothing.
+// Finds the tokens that a text starts with: a trie over the bytes of tokens. Built once from a validated vocabulary;
+// lookups allocate nothing.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -16,11 +16,11 @@
 
 namespace intaglio::io {
 
-/// The children of a node are beside each other, in the order of their bytes.
+/// The trie. The children of a node are beside each other, in the order of their bytes.
 class piece_trie {
  public:
   piece_trie() = default;
-  /// @param ids of the tokens that are in it; of those with the same bytes the first counts
+  /// @param ids of the tokens in the trie; among those with the same bytes the first counts
   [[gnu::cold]] piece_trie(const token_texts& texts, std::vector<std::int32_t> ids) {
     sort_once(ids, [&](std::int32_t a, std::int32_t b) { return texts[a] < texts[b]; });
     ids.erase(std::unique(ids.begin(), ids.end(), [&](std::int32_t a, std::int32_t b) { return texts[a] == texts[b]; }),
@@ -30,7 +30,8 @@ class piece_trie {
     };
     std::vector<range> ranges{{0, ids.size()}}, below;
     nodes_.push_back({});
-    for (std::size_t depth = 0, first = 0; !ranges.empty(); ++depth) {  // the nodes of one length after the other
+    for (std::size_t depth = 0, first = 0; !ranges.empty(); ++depth) {  // all nodes of one length, then those of the
+                                                                        // next
       below.clear();
       const std::size_t count = ranges.size();
       for (std::size_t i = 0; i < count; ++i) {
@@ -68,9 +69,9 @@ class piece_trie {
 
  private:
   struct node {
-    std::uint32_t children = 0;  ///< the first of them; they end where those of the next node begin
+    std::uint32_t children = 0;  ///< index of the first child; the children end where those of the next node begin
     std::int32_t id = -1;        ///< token of these bytes; -1: none
-    std::uint8_t byte = 0;       ///< the last one of them
+    std::uint8_t byte = 0;       ///< the last of these bytes
   };
   std::vector<node> nodes_;
 };

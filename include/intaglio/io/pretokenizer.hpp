@@ -15,7 +15,7 @@
 
 namespace intaglio::io {
 
-/// A position in text with the character there: what the matchers below are written in.
+/// A position in text with the character there; the matchers below use it.
 struct text_cursor {
   std::string_view text;
   std::size_t at = 0;
@@ -51,7 +51,7 @@ struct text_cursor {
 
 namespace pretokenize {
 
-/// End of what a stage matches at `start`; `start` where it matches nothing.
+/// A function that gives the end of a stage's match at `start`; `start` where it matches nothing.
 using piece_matcher = std::size_t (*)(std::string_view text, std::size_t start);
 
 /// Bytes of 's 't 'm 'd 're 've 'll at the apostrophe under the cursor, or 0.
@@ -86,12 +86,12 @@ constexpr std::size_t lines_or_space(const text_cursor& first) {
   return after_newline ? after_newline : white_space(first);
 }
 
-/// What the expressions of the Llama 3 kind differ in.
+/// The details in which the expressions of the Llama 3 kind differ.
 struct llama_form {
-  std::uint32_t digits = 3;  ///< at once
+  std::uint32_t digits = 3;  ///< largest number of digits in a piece
   bool contractions = true;
   bool marks = false;            ///< marks (M) count as letters
-  bool lines_in_symbols = true;  ///< symbols take the line ends behind them along
+  bool lines_in_symbols = true;  ///< symbols include the line ends behind them
 };
 
 /// (?i:'s|'t|...)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
@@ -149,7 +149,7 @@ constexpr std::size_t gpt2_piece(std::string_view text, std::size_t start) {
 /// alternative, + and * exchanged. @return its end, or where it would begin if there is none
 constexpr std::size_t o200k_word(text_cursor c, bool upper) {
   const std::size_t begin = c.at;
-  std::size_t after_caseless = begin;  // behind the last character that may be of either part
+  std::size_t after_caseless = begin;  // behind the last character that may belong to both parts
   for (; c.kind == unicode_class::upper || c.kind == unicode_class::caseless || c.mark(); c.step())
     if (c.kind != unicode_class::upper) after_caseless = c.at + c.bytes;
   if (upper && c.at == begin) return begin;
@@ -251,7 +251,7 @@ constexpr bool is_asian(const text_cursor& c) {
   return (c.value >= 0x800 && c.value <= 0x9FA5) || (c.value >= 0xAC00 && c.value <= 0xD7FF);
 }
 
-/// Calls put(piece) for what the stages make of `text`.
+/// Calls put(piece) for each piece that the stages make of `text`.
 template <class Emit>
 constexpr void split_stages(std::span<const piece_matcher> stages, std::string_view text, Emit& put) {
   if (stages.empty() || stages.front() == nullptr) {
@@ -275,7 +275,7 @@ constexpr void split_stages(std::span<const piece_matcher> stages, std::string_v
 
 }  // namespace pretokenize
 
-/// How byte-level BPE text is cut; the rows of pretokenizer_stages.
+/// How text is cut for byte-level BPE; the enumerators are the rows of pretokenizer_stages.
 enum class pretokenizer : std::uint8_t {
   llama_bpe,  ///< Llama 3: contractions in any case, letters with one leading other character, up to three digits
   qwen2,      ///< as llama_bpe, one digit at a time

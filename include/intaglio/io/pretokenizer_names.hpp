@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The names of pre-tokenizers in GGUF files (tokenizer.ggml.pre), with what else a name says there, and the regular
-// expressions by which a tokenizer.json says the same. Facts: llama.cpp's llama-vocab.cpp, published tokenizer.json.
+// The names of pre-tokenizers in GGUF files (tokenizer.ggml.pre), the facts that a name implies there, and the
+// equivalent regular expressions of a tokenizer.json. Facts: llama.cpp's llama-vocab.cpp, published tokenizer.json.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct pretokenizer_name {
   bool adds_bos = false;       ///< unless the file says otherwise
 };
 
-/// The accepted values of tokenizer.ggml.pre. The first of a kind, and of its two flags, is the one that is written.
+/// The accepted values of tokenizer.ggml.pre. Files are written with the first one of a kind with the same two flags.
 inline constexpr auto pretokenizer_names = std::to_array<pretokenizer_name>({
     {"llama-bpe", pretokenizer::llama_bpe, true, true},
     {"llama3", pretokenizer::llama_bpe, true, true},
@@ -89,7 +89,7 @@ inline constexpr auto pretokenizer_names = std::to_array<pretokenizer_name>({
     {"ufakzeka", pretokenizer::ufakzeka},
 });
 
-/// The row of that name; nothing when it is not known.
+/// The row with this name; null where there is none.
 constexpr const pretokenizer_name* find_pretokenizer(std::string_view name) {
   for (const auto& entry : pretokenizer_names)
     if (entry.name == name) return &entry;
@@ -109,12 +109,12 @@ constexpr const pretokenizer_name& name_of(pretokenizer kind, std::optional<bool
 
 namespace hf {
 
-/// (?i:'s|'t|...) and the rest of Llama 3's expression; `digits` is its third branch.
+/// The expression of Llama 3; `digits` is its third branch.
 inline std::string llama3_expression(std::string_view digits) {
   return R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)" + std::string(digits) +
          R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 }
-/// The expression of o200k; `suffix` stands behind each of its two forms of words.
+/// The expression of o200k; `suffix` follows each of its two forms of words.
 inline std::string o200k_expression(std::string_view suffix, std::string_view digits) {
   const std::string upper = R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])", lower = R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])",
                     prefix = R"([^\r\n\p{L}\p{N}]?)", end(suffix);
@@ -125,8 +125,8 @@ inline constexpr std::string_view gpt2_expression =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 inline constexpr std::string_view each_number = R"(\p{N})", three_numbers = R"(\p{N}{1,3})";
 
-/// The expressions of a pre-tokenizer's Split steps, in order. Digits one by one stand as \p{N}, the expression of a
-/// ByteLevel step as itself.
+/// The expressions of a pre-tokenizer's Split steps, in order. Single digits are written as \p{N}, a ByteLevel step as
+/// its expression.
 struct split_expressions {
   pretokenizer kind;
   std::vector<std::string> steps;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a ready-made prompt is read.
+// How control tokens in a complete prompt are read.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,10 +8,10 @@
 
 namespace intaglio::io {
 
-/// How the texts of control tokens in a prompt are taken.
+/// How the texts of control tokens in a prompt are treated.
 enum class prompt_markup : std::uint8_t {
-  read,   ///< they are those tokens
-  plain,  ///< they are text like any other
+  read,   ///< they become control tokens
+  plain,  ///< they are plain text
 };
 
 }  // namespace intaglio::io

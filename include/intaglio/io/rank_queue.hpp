@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Candidates for merging, lowest rank first, leftmost first among equals.
-// A heap while there are few symbols. For long pieces one list a rank: candidates mostly arrive from left to right, so
-// most of them never see a heap, and a rank is worked off in one sweep through memory (a heap of 8 Mi entries costs
-// four times as much).
+// Candidates for merging, lowest rank first, leftmost first where ranks are equal. Short pieces use a heap. Long pieces
+// use one list for each rank: candidates mostly arrive from left to right, so most need no heap, and a rank is
+// processed in one sweep through memory. A heap of 8 Mi entries costs four times as much.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -33,7 +32,7 @@ class number_set {
     }
   }
   bool empty() const { return levels_.back().empty() || levels_.back()[0] == 0; }
-  /// Only where not empty.
+  /// The least member; the set must not be empty.
   std::uint32_t least() const {
     std::uint32_t number = 0;
     for (std::size_t i = levels_.size(); i-- > 0;)
@@ -52,10 +51,10 @@ class rank_queue {
     std::int32_t result;
   };
 
-  /// Empties the queue for a piece of that many symbols. Ranks of 2^24 and more always use the heap.
+  /// Empties the queue for a piece of this number of symbols. Ranks of 2^24 and more always use the heap.
   void start(std::size_t symbols) {
     heap_.clear();
-    while (!ranks_.empty()) {  // a caller that stopped midway left some
+    while (!ranks_.empty()) {  // left by a caller that stopped midway
       const std::uint32_t rank = ranks_.least();
       lists_[rank] = {};
       ranks_.erase(rank);
@@ -82,7 +81,7 @@ class rank_queue {
     }
   }
 
-  /// Only where not empty.
+  /// Removes and gives the first candidate; the queue must not be empty.
   entry pop() {
     if (!ranks_.empty()) {
       const std::uint32_t rank = ranks_.least();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Llama 3.1's RoPE scaling as GGUF stores it: rope_freqs.weight, what each inverse frequency is divided by (llama.cpp's
+// Llama 3.1's RoPE scaling as GGUF stores it: rope_freqs.weight, the divisor of each inverse frequency (llama.cpp's
 // conversion of Llama models; transformers' _compute_llama3_parameters).
 #pragma once
 
@@ -14,14 +14,14 @@
 
 namespace intaglio::io {
 
-/// What YaRN multiplies sines and cosines with where nothing else is stated (Peng et al. 2023, section 3.4).
+/// YaRN's factor of sines and cosines where nothing else is stated (Peng et al. 2023, section 3.4).
 inline float yarn_attention_factor(float factor, float share = 1.f) {
   return factor <= 1.f
              ? 1.f
              : static_cast<float>(1 + 0.1 * static_cast<double>(share) * std::log(static_cast<double>(factor)));
 }
 
-/// What the inverse frequency of pair i of `pairs` (head_dim / 2) is divided by.
+/// The divisor of the inverse frequency of pair i of `pairs` (head_dim / 2).
 inline double llama3_factor(const rope_scaling_config& scaling, double rope_theta, std::size_t i, std::size_t pairs) {
   const double wavelength =
       2 * std::numbers::pi * std::pow(rope_theta, static_cast<double>(i) / static_cast<double>(pairs));
@@ -33,16 +33,16 @@ inline double llama3_factor(const rope_scaling_config& scaling, double rope_thet
   return 1 / ((1 - smooth) / scaling.factor + smooth);
 }
 
-/// What longrope multiplies channels by, where a config states none (transformers' _compute_longrope_parameters).
+/// longrope's factor of channels where a config states none (transformers' _compute_longrope_parameters).
 inline float longrope_attention_factor(std::uint32_t context, std::uint32_t original) {
   if (original < 2 || context <= original) return 1.f;
   const double scale = static_cast<double>(context) / original;
   return static_cast<float>(std::sqrt(1 + std::log(scale) / std::log(static_cast<double>(original))));
 }
 
-/// The scaling that has these factors [head_dim / 2], with Llama 3's low_freq_factor 1 and high_freq_factor 4. They do
-/// not tell these two from the original length, so that is taken to be a power of two. Plain where all factors are 1,
-/// nothing where no scaling has them.
+/// The scaling that has these factors [head_dim / 2], with Llama 3's low_freq_factor 1 and high_freq_factor 4. The
+/// factors do not determine these two and the original length separately, so the length is assumed to be a power of
+/// two. Plain where all factors are 1, absent where no scaling has these factors.
 inline std::optional<rope_scaling_config> llama3_scaling_of(std::span<const float> factors, float rope_theta) {
   const auto all = [&](auto&& is) { return std::all_of(factors.begin(), factors.end(), is); };
   if (factors.empty() || !all([](float factor) { return std::isfinite(factor) && factor >= 1.f; })) return std::nullopt;
@@ -53,7 +53,7 @@ inline std::optional<rope_scaling_config> llama3_scaling_of(std::span<const floa
     bool same = true;
     for (std::size_t i = 0; i < factors.size() && same; ++i) {
       const double expected = llama3_factor(out, rope_theta, i, factors.size());
-      same = std::abs(factors[i] - expected) <= 1e-4 * expected;  // the writer worked in f32
+      same = std::abs(factors[i] - expected) <= 1e-4 * expected;  // the writer computed in f32
     }
     if (same) return out;
   }

@@ -28,7 +28,7 @@ struct safetensors_limits {
   static constexpr std::size_t dimensions = 8;
 };
 
-/// A tensor as the header lists it, row-major.
+/// A tensor in the header's list, row-major.
 struct safetensors_tensor {
   std::string name;
   std::string_view stored_type;  ///< "BF16", "F8_E4M3", ...
@@ -160,7 +160,7 @@ class safetensors_header_reader : public json_reader {
                std::move(found));
       case place::outside:
       case place::list:
-        break;  // outside there is nothing but the object that the file begins with
+        break;  // outside there is only the object that the file begins with
     }
     refuse(where() + ": " + field_, "whole numbers from 0 to 2^64-1", std::move(found));
   }
@@ -177,7 +177,7 @@ class safetensors_file {
   using tensor = safetensors_tensor;
   static constexpr std::string_view name = "model.safetensors", ending = ".safetensors";
 
-  /// @throws file_error at the first rule that does not hold
+  /// @throws file_error at the first violated rule
   explicit safetensors_file(mapped_file file) : file_(std::move(file)) {
     file_cursor cursor(file_);
     const auto length = cursor.number<std::uint64_t>("header length");
@@ -200,7 +200,7 @@ class safetensors_file {
   mapped_file release_file() && { return std::move(file_); }
 
  private:
-  /// Sorted by place, tensors must fill the data without hole, overlap or rest.
+  /// Checks that tensors, sorted by offset, fill the data without gap, overlap or rest.
   [[gnu::cold]] void place_tensors(const std::vector<std::array<std::uint64_t, 2>>& ranges, std::uint64_t data) {
     const std::vector<std::size_t> order =
         sorted_indices(tensors_.size(), [&](std::size_t a, std::size_t b) { return ranges[a] < ranges[b]; });

@@ -24,7 +24,7 @@
 
 namespace intaglio::io {
 
-/// Tensors are declared first, then begin(), then their bytes in the declared order, then finish().
+/// Writes a file in this order: declare tensors, begin(), their bytes in the declared order, finish().
 class safetensors_writer {
  public:
   explicit safetensors_writer(const std::filesystem::path& path) : file_(path) {}
@@ -64,7 +64,7 @@ class safetensors_writer {
     start_ = file_.size();
   }
 
-  /// The next bytes of the data. @throws argument_error for more than the declared tensors have
+  /// Writes the next bytes of the data. @throws argument_error for more than the declared tensors have
   void write(std::span<const std::byte> bytes) {
     if (bytes.size() > data_bytes_ - (file_.size() - start_))
       throw argument_error("bytes", std::to_string(data_bytes_ - (file_.size() - start_)) + " more",
@@ -72,8 +72,8 @@ class safetensors_writer {
     file_.write(bytes);
   }
 
-  /// Moves the finished file to its place. @throws argument_error where bytes are missing, file_error where it cannot
-  /// be placed
+  /// Moves the finished file to its destination. @throws argument_error where bytes are missing, file_error where it
+  /// cannot be moved
   void finish() {
     if (start_ == 0 || file_.size() - start_ != data_bytes_)
       throw argument_error("finish", std::to_string(data_bytes_) + " bytes of tensors",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whether the ids of two models mean the same texts.
+// Compares whether the ids of two models mean the same texts.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 
 namespace intaglio::io {
 
-/// The first token whose text is another one, or that only one of both has; tokens that stand for no text may be
-/// missing at the end.
-/// @return "token 17: 'cat' and 'dog'"; empty: there is none
+/// The first token that differs in its text, or that only one of both has. Tokens without a text may be missing at the
+/// end.
+/// @return "token 17: 'cat' and 'dog'"; empty where there is none
 [[gnu::cold]] inline std::string first_other_token(const tokenizer& a, const tokenizer& b) {
   constexpr std::size_t shown = 40;
   const auto means = [](const tokenizer& of, std::size_t at) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // SentencePiece-style BPE ("llama"): spaces become U+2581, characters merge by score (GGUF) or by rank (Hugging Face
-// files), and what stays unknown becomes one byte token a byte. Bytes that are not UTF-8 become byte tokens too;
-// nothing is replaced. Tokens of type unused never come out.
+// files), and unknown text becomes one byte token for each byte. Bytes that are not UTF-8 become byte tokens too;
+// nothing is replaced. Tokens of type unused are never produced.
 #pragma once
 
 #include <algorithm>
@@ -42,11 +42,11 @@ inline std::string unescape_spaces(std::string_view text) {
   return out;
 }
 
-/// Whether a file has U+2581 for the spaces of tokens of this type.
+/// Whether a file writes spaces of tokens of this type as U+2581.
 constexpr bool is_spaced(token_type type) {
   return type == token_type::normal || type == token_type::user_defined || type == token_type::unused;
 }
-/// The bytes of tokens whose file has U+2581 for spaces, and names of bytes.
+/// The bytes of tokens in a file that has U+2581 for spaces, and names of bytes.
 [[gnu::cold]] inline token_texts spaced_texts(const vocabulary& file, const std::vector<token_type>& types) {
   token_texts out;
   out.reserve(types.size());
@@ -59,19 +59,20 @@ constexpr bool is_spaced(token_type type) {
   return out;
 }
 
-/// Whether a Hugging Face file adds that token to its model: then it is found as it stands, before spaces are escaped.
+/// Whether a Hugging Face file adds this token to its model. Then it is searched for before spaces are escaped.
 inline bool is_added(const vocabulary& file, std::size_t id) {
   return std::any_of(file.added.begin(), file.added.end(),
                      [&](const added_token& token) { return token.id == static_cast<std::int64_t>(id); });
 }
 
-/// Whether an added token is looked for in text that has its spaces escaped: where the normaliser of a Hugging Face
-/// file does that, not its pre-tokenizer.
+/// Whether an added token is searched for in text with escaped spaces: where the normaliser of a Hugging Face file
+/// escapes them, not its pre-tokenizer.
 inline bool is_found_escaped(const vocabulary& file, const added_token& token) {
   return token.normalized && file.model == "llama" && !file.merges.empty() && !file.space_prefix_once;
 }
 
-/// Token of each byte, -1 for bytes that have none. @throws file_error: a byte token without a byte, a byte twice
+/// The token of each byte, -1 for bytes without one. @throws file_error: a byte token without a byte, two tokens for a
+/// byte
 [[gnu::cold]] inline std::array<std::int32_t, 256> byte_tokens(const vocabulary& file,
                                                                const std::vector<token_type>& types) {
   std::array<std::int32_t, 256> out;
@@ -91,7 +92,7 @@ inline bool is_found_escaped(const vocabulary& file, const added_token& token) {
   return out;
 }
 
-/// True where U+2581 follows another character: such a token reaches from word to word.
+/// Whether U+2581 follows another character: then a token crosses a boundary of words.
 inline bool crosses_words(std::string_view text) {
   for (std::size_t at = text.find(lower_block, 1); at != std::string_view::npos; at = text.find(lower_block, at + 1))
     if (at < lower_block.size() || text.substr(at - lower_block.size(), lower_block.size()) != lower_block) return true;
@@ -134,7 +135,7 @@ class sentencepiece_bpe {
 
   bool adds_space_prefix() const { return add_space_prefix_; }
 
-  /// Appends the tokens of one stretch of plain text: the whole text, or what is between special tokens.
+  /// Appends the tokens of one stretch of plain text: the whole text, or the text between special tokens.
   /// @param first the stretch starts the whole text
   void encode(std::string_view text, bool first, merge_scratch& work, std::string& escaped,
               std::vector<std::int32_t>& out) const {
@@ -152,7 +153,7 @@ class sentencepiece_bpe {
   }
 
  private:
-  /// The added tokens that are found in escaped text, written as the normaliser writes them.
+  /// Collects the added tokens that are searched for in escaped text, in the normaliser's spelling.
   [[gnu::cold]] void collect_escaped(const vocabulary& file, const std::vector<token_type>& types) {
     std::vector<std::string> texts;
     std::vector<std::pair<std::string_view, std::int32_t>> entries;
@@ -166,7 +167,8 @@ class sentencepiece_bpe {
     user_defined_ = {std::move(entries), file.added};
   }
 
-  /// Where no token crosses from word to word no merge can, so words are merged one by one: same tokens, small pieces.
+  /// Where no token crosses a boundary of words, no merge can, so words are merged one by one: the tokens are equal and
+  /// the pieces small.
   void encode_words(std::string_view text, merge_scratch& work, std::vector<std::int32_t>& out) const {
     if (!words_are_apart_) return encode_piece(text, work, out);
     for (std::size_t begin = 0; begin < text.size();) {
@@ -183,7 +185,7 @@ class sentencepiece_bpe {
     split(text, work.symbols);
     merge_symbols(work, [&](const symbol& left, const symbol& right) {
       if (left.id >= 0 && right.id >= 0) return merges_.find(left.id, right.id);
-      // Characters that are no tokens can still make one, where the vocabulary is ranked by score.
+      // Characters that are no tokens can still merge to one, where the vocabulary is ranked by score.
       if (ranks_.empty()) return token_merge{0, -1};
       const std::int32_t id = ordinary_.find(texts_, text.substr(left.begin, std::size_t{left.bytes} + right.bytes));
       return token_merge{id < 0 ? 0 : ranks_[static_cast<std::size_t>(id)], id};
@@ -191,7 +193,8 @@ class sentencepiece_bpe {
     put(text, work.symbols, out);
   }
 
-  /// Every way to make a token of two tokens, ranked by its score: the higher the sooner, equal scores alike.
+  /// Adds every way to make a token of two tokens, ranked by its score: higher scores first, equal scores with equal
+  /// rank.
   [[gnu::cold]] void rank_by_score(const std::vector<float>& scores) {
     std::vector<float> order(scores);
     std::sort(order.begin(), order.end(), std::greater<>{});
@@ -204,7 +207,8 @@ class sentencepiece_bpe {
       std::int32_t left, right, whole;
     };
     std::vector<pair> pairs;
-    std::vector<char> lengths(ordinary_.longest() + 1);  // of tokens: spares looking up what cannot be there
+    std::vector<char> lengths(ordinary_.longest() + 1);  // lengths of tokens: avoids lookups of texts that cannot be
+                                                         // tokens
     for (std::int32_t id = 0; id < static_cast<std::int32_t>(texts_.size()); ++id)
       if (texts_[id].size() < lengths.size()) lengths[texts_[id].size()] = 1;
     for (std::int32_t id = 0; id < static_cast<std::int32_t>(texts_.size()); ++id) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A vocabulary out of SentencePiece's tokenizer.model: a protobuf ModelProto (sentencepiece_model.proto). Only BPE with
-// identity normalisation, which is what Llama, Mistral and Gemma use; another model or normaliser is refused by name.
+// Reads a vocabulary from SentencePiece's tokenizer.model: a protobuf ModelProto (sentencepiece_model.proto). It
+// supports only BPE with identity normalisation, which Llama, Mistral and Gemma use; another model or normaliser is
+// refused by name.
 #pragma once
 
 #include <algorithm>
@@ -33,14 +34,14 @@ struct protobuf_field {
   std::size_t offset = 0;  ///< of the field in the file
 };
 
-/// Reads the fields of one message, one after the other.
+/// Reads the fields of one message in order.
 class protobuf_cursor {
  public:
   /// @param offset of `bytes` in the file
   protobuf_cursor(std::string_view bytes, std::size_t offset, const std::string& path)
       : bytes_(bytes), offset_(offset), path_(&path) {}
 
-  /// Reads the next field; nothing at the end. @throws file_error: a field that is cut, of a removed or unknown wire
+  /// Reads the next field; absent at the end. @throws file_error: a field that is cut, of a removed or unknown wire
   /// type, a number longer than 64 bits
   std::optional<protobuf_field> next() {
     if (at_ == bytes_.size()) return std::nullopt;
@@ -228,9 +229,7 @@ class sentencepiece_reader {
              kind_ >= 1 && kind_ <= 4 ? std::string(kinds[kind_]) : std::to_string(kind_));
     if (!byte_fallback_) refuse(kind_offset_, "trainer_spec.byte_fallback", "true", "false");
     out_.remove_extra_whitespaces = removes_spaces_;
-    const auto id = [](std::int64_t value) {
-      return value < 0 ? std::nullopt : std::optional(value);
-    };  // -1: there is none
+    const auto id = [](std::int64_t value) { return value < 0 ? std::nullopt : std::optional(value); };  // -1: none
     out_.unknown_id = id(unknown_);
     out_.bos_id = id(bos_);
     out_.eos_id = id(eos_);
@@ -253,7 +252,7 @@ inline vocabulary vocabulary_from_sentencepiece(std::string_view bytes, std::str
   return sentencepiece_reader(bytes, std::move(path)).result();
 }
 
-/// Fills a vocabulary from a tokenizer.model; io::tokenizer judges it. @throws file_error
+/// Reads a vocabulary from a tokenizer.model; io::tokenizer validates it. @throws file_error
 inline vocabulary vocabulary_from_sentencepiece_file(const std::filesystem::path& path) {
   const mapped_file file(path);
   if (file.size() > sentencepiece_limits::file_bytes)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The file of a saved session (docs/chat.md): tokens, the sampler's parameters, a note of the program's and the KV
-// cache, bound to a plan and to its weights. Written whole or not at all; read only after every byte was checked.
+// The file of a saved session (docs/chat.md): tokens, the sampler's parameters, a note of the program and the KV cache,
+// bound to a plan and to its weights. It is written as a whole or not at all, and read only after every byte was
+// checked.
 #pragma once
 
 #include <algorithm>
@@ -24,21 +25,21 @@
 
 namespace intaglio::io {
 
-/// All of a saved session but the bytes of its cache.
+/// A saved session without the bytes of its cache.
 struct session_record {
-  std::uint64_t engraving = 0;  ///< the plan's hash
+  std::uint64_t engraving = 0;  ///< hash of the plan
   std::uint64_t weights = 0;    ///< checksum of the weights
   std::uint32_t cached = 0;     ///< tokens whose keys and values are in the cache
-  std::uint32_t written = 0;    ///< positions that were written in it, be it by passes that ran ahead
+  std::uint32_t written = 0;    ///< positions that were written in the cache, including those of passes that ran ahead
   std::uint64_t cache_bytes = 0;
   std::uint32_t adapter = 0;               ///< number of the adapter that keys and values come from; 0: none
   float adapter_scale = 0;                 ///< of that adapter; 0 without one
   std::array<std::uint32_t, 8> sampler{};  ///< kernels::state's words from temperature to seed_high
-  std::vector<std::int32_t> tokens;        ///< fed or drawn, by position
-  std::string note;                        ///< the program's own
+  std::vector<std::int32_t> tokens;        ///< fed or drawn tokens, by position
+  std::string note;                        ///< a note of the program
 };
 
-/// Where the fields are; numbers are little-endian.
+/// The offsets of the fields; numbers are little-endian.
 struct session_layout {
   static constexpr std::array<char, 8> magic{'i', 'n', 't', 'a', 'g', 's', 'e', 's'};
   static constexpr std::uint32_t version = 1;
@@ -46,9 +47,9 @@ struct session_layout {
                                  at_weights = 32, at_tokens = 40, at_cached = 44, at_written = 48, at_adapter = 52,
                                  at_cache_bytes = 56, at_sampler = 64, at_header_sum = 96, header_bytes = 104,
                                  sum_bytes = 8;
-  /// The scale of the adapter, where there is one.
+  /// Offset of the adapter's scale, where there is an adapter.
   static constexpr std::uint64_t at_adapter_scale = header_bytes;
-  /// The tokens, behind that scale.
+  /// Offset of the tokens, behind that scale.
   static constexpr std::uint64_t at_first_token(std::uint32_t adapter) {
     return header_bytes + (adapter == 0 ? 0 : sizeof(float));
   }
@@ -57,10 +58,11 @@ struct session_layout {
   }
 };
 
-/// Writes a session file: make it, add the cache's bytes, commit. Unless commit() returned, the place is as it was.
+/// Writes a session file: construct, add the cache's bytes, commit. Unless commit() returned, the destination is
+/// unchanged.
 class session_writer {
  public:
-  /// @error file_error: the place takes no file, the disk is full
+  /// @error file_error: the destination accepts no file, the disk is full
   session_writer(const std::filesystem::path& path, const session_record& record)
       : file_(path), left_(record.cache_bytes) {
     using at = session_layout;
@@ -88,7 +90,7 @@ class session_writer {
     add(std::as_bytes(std::span(record.note)));
   }
 
-  /// The next bytes of the cache; as many in all as the record says. @error file_error: the disk is full
+  /// Writes the next bytes of the cache; the record states their total. @error file_error: the disk is full
   void cache(std::span<const std::byte> bytes) {
     if (bytes.size() > left_)
       throw argument_error("cache of the session", std::to_string(left_) + " bytes more", std::to_string(bytes.size()));
@@ -138,7 +140,7 @@ class session_reader {
   std::uint64_t cache_offset() const noexcept {
     return session_layout::at_cache(record_.tokens.size(), record_.note.size(), record_.adapter);
   }
-  /// Bytes of the cache from `at` on. @error file_error: the file was cut since
+  /// Reads bytes of the cache from `at` on. @error file_error: the file was shortened meanwhile
   void cache(std::uint64_t at, std::span<std::byte> into) const { file_.read(cache_offset() + at, into); }
 
   [[noreturn]] void refuse(std::uint64_t offset, std::string what, std::string expected, std::string found) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// SHA-256 (FIPS 180-4), in pieces as they come.
+// SHA-256 (FIPS 180-4) of bytes that are added piece by piece.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -31,7 +31,7 @@ class sha256 {
       if ((held_ += some) == block_.size()) mix(block_.data()), held_ = 0;
     }
   }
-  /// The digest in hexadecimal; nothing may be added behind it.
+  /// The digest in hexadecimal; nothing may be added after it.
   std::string hex() {
     const std::uint64_t bits = length_ * 8;
     constexpr std::array<std::byte, 1> one{std::byte{0x80}}, zero{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Finds the texts of special tokens in text: from left to right, at each position the longest one.
+// Finds the texts of special tokens in text: from left to right, the longest one at each position.
 #pragma once
 
 #include <array>
@@ -20,11 +20,11 @@ struct special_match {
   std::int32_t id = -1;  ///< -1: none
 };
 
-/// The texts of special tokens, sorted, so that a search narrows a range byte by byte. Built once, then read only.
+/// The texts of special tokens, sorted, so that a search narrows a range byte by byte. Built once, then only read.
 class special_tokens {
  public:
   special_tokens() = default;
-  /// @param entries texts (not empty) and their tokens; of equal texts the lowest token counts
+  /// @param entries texts (not empty) and their tokens; among equal texts the lowest token counts
   explicit special_tokens(std::vector<std::pair<std::string_view, std::int32_t>> entries) {
     sort_once(entries, std::less<>{});
     for (const auto& [text, id] : entries) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// JSON of strangers: refuses depth, duplicate keys, wrong types and sheer size instead of guessing. Every accessor
-// names the place.
+// JSON from untrusted sources: depth, duplicate keys, wrong types and excessive size are refused instead of guessed at.
+// Every accessor names the place.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -27,7 +27,7 @@ inline constexpr std::size_t deepest_json = 32;
 inline constexpr std::size_t most_json_values = 2'000'000;
 inline constexpr std::uint64_t largest_json_bytes = std::uint64_t{256} << 20;
 
-/// Builds a document; a reader that wants parts as they come overrides the handlers and does not pass those on.
+/// Builds a document. A reader that needs parts as they come overrides the handlers and does not pass these parts on.
 class strict_json : public nlohmann::json_sax<nlohmann::json> {
  public:
   using json = nlohmann::json;
@@ -44,7 +44,7 @@ class strict_json : public nlohmann::json_sax<nlohmann::json> {
     read_text(text);
   }
   void read_text(std::string_view text) {
-    // The lexer takes NUL for the end of the text and would ignore what follows.
+    // The lexer treats NUL as the end of the text and would ignore the rest.
     if (const auto nul = text.find('\0'); nul != std::string_view::npos)
       throw file_error(path_, nul, "JSON", "text", "a NUL byte");
     if (text.find(infinity) == text.npos) parse_json(text, *this);
@@ -84,8 +84,8 @@ class strict_json : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   static constexpr std::string_view infinity = "Infinity";
-  /// Python's json module writes infinities by their name: outside of strings a number of that length that no float
-  /// reaches stands for it.
+  /// Replaces the names of infinities, which Python's json module writes: outside of strings a number of equal length
+  /// that no float reaches stands for them.
   [[gnu::cold]] static std::string with_numbers(std::string_view text) {
     std::string out(text);
     bool inside = false;
@@ -132,7 +132,7 @@ class json_place {
   bool is_object() const { return present() && value_->is_object(); }
   const std::string& where() const { return where_; }
   const std::string& file() const { return *file_; }
-  /// True for null, false, 0 and what is empty.
+  /// Whether the value is null, false, 0 or empty.
   bool is_unwritten() const {
     return !present() || (value_->is_boolean() && !value_->get<bool>()) ||
            (value_->is_number() && value_->get<double>() == 0) || (is_string() && text().empty()) ||
@@ -198,7 +198,7 @@ class json_place {
     if (!present() || !value_->is_number()) refuse("a number");
     return value_->get<double>();
   }
-  /// A number beyond the range of float is infinite, which no key of a config may be.
+  /// A number beyond the range of float would be infinite, which no key of a config may be.
   float real() const {
     const double value = number();
     constexpr double most = (std::numeric_limits<float>::max)();

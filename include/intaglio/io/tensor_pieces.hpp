@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Matrices whose rows do not simply follow one another in a file: views with strides, and parts of several files side
-// by side.
+// Matrices whose rows do not simply follow one another in a file: views with strides, and parts in several files that
+// are side by side.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +13,15 @@
 
 namespace intaglio::io {
 
-/// A part of a matrix: [rows, columns] elements at [row0, column0], read from `offset` with strides in elements. Of a
-/// codec with blocks these are the elements.
+/// A part of a matrix: [rows, columns] elements at [row0, column0], read from `offset` with strides in elements. For a
+/// codec of blocks the elements are blocks.
 struct tensor_piece {
   const mapped_file* file = nullptr;
   std::uint64_t offset = 0;
   std::uint64_t row0 = 0, rows = 0, column0 = 0, columns = 0;
   std::uint64_t row_stride = 0, column_stride = 1;
 
-  /// Where an element of the whole matrix is; it must be one of this piece.
+  /// The offset of an element of the whole matrix; it must be in this piece.
   std::uint64_t place_of(std::uint64_t row, std::uint64_t column, std::uint64_t element_bytes) const {
     return offset + ((row - row0) * row_stride + (column - column0) * column_stride) * element_bytes;
   }
@@ -30,7 +30,7 @@ struct tensor_piece {
   }
 };
 
-/// Copies rows [row, row + count) of a piece, which it has, into `out` [count, width] at the piece's columns.
+/// Copies rows [row, row + count) of a piece, which must have them, into `out` [count, width] at the piece's columns.
 inline void read_piece(const tensor_piece& piece, std::uint64_t element_bytes, std::uint64_t width, std::uint64_t row,
                        std::uint64_t count, std::span<std::byte> out) {
   constexpr std::uint64_t widest_span = std::uint64_t{1} << 20;
@@ -48,7 +48,7 @@ inline void read_piece(const tensor_piece& piece, std::uint64_t element_bytes, s
   }
   std::vector<std::byte> span;
   if (piece.row_stride != 0 && piece.row_stride < piece.column_stride &&
-      count != 0) {  // transposed: columns lie together
+      count != 0) {  // transposed: columns are contiguous
     span.resize(bytes((count - 1) * piece.row_stride + 1));
     for (std::uint64_t c = 0; c < piece.columns; ++c) {
       piece.file->read(piece.place_of(row, piece.column0 + c, element_bytes), span);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which tensors a model of a given config has, under GGUF's names (llama.cpp's llama-arch.cpp), with shape and accepted
-// types.
+// The tensors that a model of a given config has, under GGUF's names (llama.cpp's llama-arch.cpp), with shape and
+// accepted types.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,26 @@
 
 namespace intaglio::io {
 
-/// What a tensor is for; it decides the types that it may have.
+/// The purpose of a tensor, which decides the types that it may have.
 enum class tensor_role : std::uint8_t { embedding, norm, bias, matrix, factor, taps, table };
 
-/// Whether a tensor of this role has one row, and no second dimension.
+/// Whether a tensor of this role is a vector, without a second dimension.
 constexpr bool is_vector(tensor_role role) {
   return role == tensor_role::norm || role == tensor_role::bias || role == tensor_role::factor;
 }
 
-/// A tensor that the config asks for (or permits): a matrix is [rows, columns], a vector [columns] with one row.
+/// A tensor that the config requires (or permits): a matrix is [rows, columns], a vector [columns] with one row.
 struct tensor_rule {
   std::string name;
   tensor_role role = tensor_role::matrix;
   std::uint64_t rows = 1, columns = 1;
   bool optional = false;      ///< may be absent
   bool unused = false;        ///< may be present and is ignored
-  std::uint32_t experts = 0;  ///< of which the tensor holds matrices, one behind the other: three dimensions
+  std::uint32_t experts = 0;  ///< number of experts whose matrices the tensor holds, one behind the other: it has three
+                              ///< dimensions
 };
 
-/// True where a tensor of this role may be stored as `type` in a model of this family.
+/// Whether a tensor of this role may be stored as `type` in a model of this family.
 constexpr bool is_accepted(const decoder_config& config, tensor_role role, dtype type) {
   const bool plain = type == dtype::f32 || type == dtype::f16 || type == dtype::bf16;
   switch (role) {
@@ -60,15 +61,15 @@ inline std::string accepted_types(const decoder_config& config, tensor_role role
   return out;
 }
 
-/// Rows of a vector of Mamba-2 that GGUF has as a matrix: a number a row, or a norm with a row for each group of heads;
-/// 0 for other tensors.
+/// Rows of a vector of Mamba-2 that GGUF stores as a matrix: one number in each row, or a norm with a row for each
+/// group of heads; 0 for other tensors.
 inline std::uint64_t mamba2_rows(const decoder_config& c, std::string_view name) {
   if (family_of(c.model_type).recurrent != recurrence::mamba2) return 0;
   if (name.ends_with(".ssm_a") || name.ends_with(".ssm_d")) return c.delta_net.value_heads;
   return name.ends_with(".ssm_norm.weight") ? c.delta_net.key_heads : 0;
 }
 
-/// Tensors of a layer with a gated delta rule. @param add as of add_mamba2
+/// Adds the tensors of a layer with a gated delta rule. @param add as for add_mamba2
 template <class Add>
 void add_delta_net(const decoder_config& c, const std::string& prefix, std::vector<tensor_rule>& out, const Add& add) {
   using enum tensor_role;
@@ -88,7 +89,7 @@ void add_delta_net(const decoder_config& c, const std::string& prefix, std::vect
   add("ssm_out", matrix, c.hidden_size, delta.value_size());
 }
 
-/// Tensors of a layer of Mamba-2. @param add takes a name, a role, rows and columns
+/// Adds the tensors of a layer of Mamba-2. @param add takes a name, a role, rows and columns
 template <class Add>
 void add_mamba2(const decoder_config& c, const std::string& prefix, std::vector<tensor_rule>& out, const Add& add) {
   using enum tensor_role;
@@ -105,8 +106,8 @@ void add_mamba2(const decoder_config& c, const std::string& prefix, std::vector<
   add("ssm_out", matrix, c.hidden_size, sizes.value_size());
 }
 
-/// Tensors of a layer that is an FFN without a gate, or a mixture of such FFNs beside one that every token has.
-/// @param add as of add_mamba2
+/// Adds the tensors of a layer that is an FFN without a gate, or a mixture of such FFNs with a shared expert.
+/// @param add as for add_mamba2
 template <class Add>
 void add_ungated(const decoder_config& c, bool mixture, std::vector<tensor_rule>& out, const Add& add) {
   using enum tensor_role;
@@ -166,7 +167,7 @@ void add_ungated(const decoder_config& c, bool mixture, std::vector<tensor_rule>
   return out;
 }
 
-/// Tensors of a layer whose streams run beside each other, but for what others have. @param add as of add_mamba2
+/// Adds the tensors that only layers with parallel streams have. @param add as for add_mamba2
 template <class Add>
 void add_stream_rules(const decoder_config& c, const Add& add) {
   using enum tensor_role;
@@ -181,7 +182,7 @@ void add_stream_rules(const decoder_config& c, const Add& add) {
   add("laurel_post_norm", norm, 1, hidden);
 }
 
-/// The two products between the last norm and a text's vector.
+/// Adds the two products between the last norm and a text's vector.
 inline void add_dense_products(const decoder_config& c, std::vector<tensor_rule>& out) {
   out.push_back({"dense_2.weight", tensor_role::matrix, c.dense_features, c.hidden_size});
   out.push_back({"dense_3.weight", tensor_role::matrix, c.hidden_size, c.dense_features});
@@ -220,7 +221,7 @@ inline void add_dense_products(const decoder_config& c, std::vector<tensor_rule>
       const std::size_t before = out.size();
       add(name, role, rows, columns);
       for (std::size_t i = before; shares && i < out.size(); ++i)
-        out[i].optional = out[i].unused = true;  // files may have what nobody reads
+        out[i].optional = out[i].unused = true;  // files may have tensors that nobody reads
     };
     if (c.recurrent_layers.has(layer) && facts.recurrent == recurrence::mamba2) {
       add_mamba2(c, prefix, out, add);
@@ -296,13 +297,13 @@ inline void add_dense_products(const decoder_config& c, std::vector<tensor_rule>
   }
   out.push_back({facts.embedding_norm ? "token_embd_norm.weight" : "output_norm.weight", norm, 1, hidden});
   if (c.dense_features != 0) add_dense_products(c, out);
-  // A tied model may carry its head again (bitnet-25 does); the embedding is used all the same.
+  // A tied model may have its head again (bitnet-25 does); the embedding is used all the same.
   out.push_back({"output.weight", embedding, c.vocab_size, hidden, c.tie_word_embeddings, c.tie_word_embeddings});
-  // The config's rope_scaling holds the same.
+  // The config's rope_scaling has the same factors.
   for (const char* factors : {"rope_factors_long.weight", "rope_factors_short.weight"})
     if (c.rope_scaling.type == rope_type::longrope)
       out.push_back({factors, norm, 1, (c.rotary_dim != 0 ? c.rotary_dim : c.head_dim) / 2, true});
-  if (facts.kinds_of_layers && c.head_dim_of(false) > 1)  // what global_turning_pairs says
+  if (facts.kinds_of_layers && c.head_dim_of(false) > 1)  // global_turning_pairs has the same content
     out.push_back({"rope_freqs.weight", norm, 1, c.head_dim_of(false) / 2, true, true});
   if (facts.rope_factors) out.push_back({"rope_freqs.weight", norm, 1, c.head_dim / 2, true});
   return out;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A vocabulary out of tiktoken's list of ranks: lines of a token in base64, a blank and its rank. Llama 3's own
-// checkpoints have such a list as their tokenizer.model. The list says nothing of special tokens and of how text is
-// cut, so only the one of Llama 3 is taken, known by its 128,000 ranks (meta-llama/llama3, llama/tokenizer.py); 256
-// special tokens follow them.
+// Reads a vocabulary from tiktoken's list of ranks: lines with a token in base64, a space and its rank. Llama 3's own
+// checkpoints have such a list as their tokenizer.model. The list has neither special tokens nor the rules by which
+// text is cut. So only Llama 3's list is accepted, recognised by its 128,000 ranks (meta-llama/llama3,
+// llama/tokenizer.py); 256 special tokens follow them.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct tiktoken_limits {
                                merges = 1'000'000;  // Llama 3 has 280,147
 };
 
-/// True for a file that begins as such a list does. @param begin the first bytes of the file
+/// Whether a file begins like such a list. @param begin the first bytes of the file
 constexpr bool is_tiktoken_list(std::string_view begin) {
   const std::string_view line = begin.substr(0, begin.find('\n'));
   const std::size_t space = line.find(' ');
@@ -45,7 +45,7 @@ constexpr bool is_tiktoken_list(std::string_view begin) {
              std::string_view::npos;
 }
 
-/// Bytes of base64 text (RFC 4648, with its padding); nothing for any other text.
+/// The bytes of base64 text (RFC 4648, with padding); absent for any other text.
 inline std::optional<std::string> decode_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
   const auto value = [](char c) {
@@ -72,8 +72,8 @@ inline std::optional<std::string> decode_base64(std::string_view text) {
   return out;
 }
 
-/// Reads the lines, then says as merges what the ranks mean: every way to put a token together out of two others, in
-/// the order of its rank, as the model's tokenizer.json has them.
+/// Reads the lines, then derives merges from the ranks: every way to make a token of two others, in the order of its
+/// rank, as in the model's tokenizer.json.
 class tiktoken_reader {
  public:
   tiktoken_reader(std::string_view text, std::string path) : path_(std::move(path)) {
@@ -183,7 +183,7 @@ inline vocabulary vocabulary_from_tiktoken(std::string_view text, std::string pa
   return tiktoken_reader(text, std::move(path)).result();
 }
 
-/// @throws file_error
+/// Reads a vocabulary from a file with such a list. @throws file_error
 inline vocabulary vocabulary_from_tiktoken_file(const std::filesystem::path& path) {
   const mapped_file file(path);
   if (file.size() > tiktoken_limits::file_bytes)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The bytes of every token in one block, a hash index from bytes to token, and one from a pair of tokens to their
-// merge. All built once from a validated vocabulary; lookups allocate nothing.
+// The bytes of every token in one block, a hash index from bytes to token, and a hash index from a pair of tokens to
+// their merge. Built once from a validated vocabulary; lookups allocate nothing.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -16,7 +16,7 @@
 
 namespace intaglio::io {
 
-/// Multiplies and folds; good enough to spread keys, not a cryptographic hash.
+/// Mixes the bits of a key by multiplication and folding. It is no cryptographic hash.
 constexpr std::uint64_t mix(std::uint64_t a) {
   a ^= a >> 32;
   a *= 0xD6E8FEB86659FD93u;
@@ -25,7 +25,7 @@ constexpr std::uint64_t mix(std::uint64_t a) {
   return a ^ a >> 32;
 }
 
-/// Differs from run to run, so that no file can be prepared to make every key collide.
+/// A seed that differs from run to run, so that no file can be made whose keys all collide.
 inline std::uint64_t hash_seed() {
   static const std::uint64_t seed =
       mix(static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) ^
@@ -64,12 +64,12 @@ class token_texts {
   std::vector<std::size_t> ends_{0};
 };
 
-/// Token of given bytes. Open addressing; keeps ids, the bytes stay in token_texts.
+/// Finds the token with given bytes. Open addressing; it stores ids, the bytes are in token_texts.
 class token_index {
  public:
   explicit token_index(std::size_t tokens = 0) : slots_(std::bit_ceil(tokens * 2 + 2), slot{0, -1}) {}
 
-  /// Adds a token unless one of the same bytes is there; @return the token that has these bytes now.
+  /// Adds a token unless another one has the same bytes. @return the token that has these bytes now
   std::int32_t insert(const token_texts& texts, std::int32_t id) {
     const std::uint64_t hash = hash_bytes(texts[id], seed_);
     slot& found = slots_[place(texts, texts[id], hash)];
@@ -107,7 +107,7 @@ struct token_merge {
   std::int32_t result;
 };
 
-/// Merge of a pair of tokens. Open addressing.
+/// Finds the merge of a pair of tokens. Open addressing.
 class merge_index {
  public:
   explicit merge_index(std::size_t merges = 0) : slots_(std::bit_ceil(merges * 2 + 2)) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text to token ids and back, for the vocabulary models that the supported families use.
+// Converts text to token ids and back, for the vocabulary models of the supported families.
 #pragma once
 
 #include <algorithm>
@@ -32,24 +32,24 @@ struct text_range {
 };
 
 struct encode_options {
-  bool parse_special = false;  ///< texts of control tokens become those tokens; else they are plain text
-  bool add_bos = false;        ///< BOS in front, unless parse_special reads one there already
+  bool parse_special = false;  ///< texts of control tokens become these tokens; else they are plain text
+  bool add_bos = false;        ///< puts BOS in front, unless parse_special reads one there
   bool add_eos = false;
   std::span<const text_range> plain =
-      {};  ///< where parse_special does not hold: ascending, apart; for what a user typed
+      {};  ///< ranges where parse_special does not apply, ascending and disjoint; for text that a user typed
 };
 
 struct decode_options {
-  bool skip_control = false;  ///< leave control tokens out; else their text is printed
-  bool text_start = true;     ///< the ids start a text: the space that encoding put in front of it is taken away
+  bool skip_control = false;  ///< leaves control tokens out; else their text is printed
+  bool text_start = true;     ///< the ids start a text: the space that encoding put in front of it is removed
 };
 
 inline constexpr std::size_t longest_text_bytes = std::size_t{1} << 30;
 
-/// Built from a vocabulary that it validates to the last entry; immutable, so any number of threads may use it.
-/// Bytes that are not UTF-8 are kept: decode(encode(text)) == text for every byte string, but for a literal U+2581 in
-/// SentencePiece models, which decodes to a space, and but for WordPiece, which forgets case, accents and white space,
-/// and Unigram, which normalises.
+/// A tokenizer, built from a vocabulary that it validates completely. It is immutable, so any number of threads may use
+/// it. Bytes that are not UTF-8 are kept: decode(encode(text)) == text for every byte string, with three exceptions. A
+/// literal U+2581 in SentencePiece models decodes to a space. WordPiece loses case, accents and white space. Unigram
+/// normalises.
 class tokenizer {
  public:
   /// @param embedding_rows rows of the model's token embedding, where known
@@ -83,34 +83,35 @@ class tokenizer {
   std::optional<std::int32_t> eos() const { return eos_; }
   std::optional<std::int32_t> unknown() const { return unknown_; }
   std::optional<std::int32_t> padding() const { return padding_; }
-  /// What the model wants around a whole text; encode does it only when its options say so.
+  /// Whether the model needs BOS in front of a whole text; encode adds it only when its options say so.
   bool adds_bos() const { return adds_bos_; }
   bool adds_eos() const { return adds_eos_; }
   /// Whether two EOS are between two texts that an encoder reads together.
   bool doubles_separator() const { return doubles_separator_; }
-  /// Tokens after which a model has said what it wanted: EOS, EOT, others that the files name, and control tokens known
-  /// by their text, ascending.
+  /// Tokens after which a generation ends: EOS, EOT, others that the files name, and control tokens with known texts,
+  /// ascending.
   const std::vector<std::int32_t>& end_of_generation_ids() const { return end_of_generation_; }
   bool is_end_of_generation(std::int32_t id) const {
     return std::binary_search(end_of_generation_.begin(), end_of_generation_.end(), id);
   }
-  /// What is odd but harmless in the vocabulary, a sentence each.
+  /// Oddities of the vocabulary that do no harm, one sentence each.
   const std::vector<std::string>& warnings() const { return warnings_; }
-  /// The pre-tokenizer of a byte-level BPE; nothing for SentencePiece vocabularies.
+  /// The pre-tokenizer of a byte-level BPE; absent for SentencePiece vocabularies.
   std::optional<pretokenizer> pretokenizer_kind() const {
     const auto* model = std::get_if<byte_level_bpe>(&model_);
     return model ? std::optional{model->kind()} : std::nullopt;
   }
 
-  /// A row of the embedding behind the last token is unused and has no text. @throws argument_error: id out of range
+  /// The type of a token. Rows of the embedding behind the last token are unused and have no text. @throws
+  /// argument_error: id out of range
   token_type type(std::int32_t id) const {
     const std::size_t at = checked(id);
     return at < size() ? types_[at] : token_type::unused;
   }
-  /// Bytes that a token stands for; not always whole characters. @throws argument_error: id out of range
+  /// The bytes of a token, which are not always whole characters. @throws argument_error: id out of range
   std::string_view piece(std::int32_t id) const { return checked(id) < size() ? texts_[id] : std::string_view{}; }
 
-  /// The control, unknown or user-defined token of that text.
+  /// The control, unknown or user-defined token with this text.
   std::optional<std::int32_t> special_id(std::string_view text) const {
     for (std::size_t i = 0; i < size(); ++i) {
       const bool special =
@@ -120,8 +121,8 @@ class tokenizer {
     return std::nullopt;
   }
 
-  /// Linear in the text, up to a logarithm. @throws argument_error: more than 1 GiB of text, BOS or EOS asked for but
-  /// not there
+  /// The tokens of a text. The time is linear in the text, up to a logarithm. @throws argument_error: more than 1 GiB
+  /// of text, BOS or EOS requested but not in the vocabulary
   std::vector<std::int32_t> encode(std::string_view text, const encode_options& options = {}) const {
     if (text.size() > longest_text_bytes)
       throw argument_error("text", "at most 1 GiB", std::to_string(text.size()) + " bytes");
@@ -130,7 +131,7 @@ class tokenizer {
     std::vector<std::int32_t> out;
     out.reserve(text.size() / 4 + 2);
     const auto allowed = [&](std::size_t begin, std::size_t bytes, std::int32_t id) {
-      // Other user-defined tokens are text like any other, also where a user typed them.
+      // Other user-defined tokens are text like any other, even where a user typed them.
       if (types_[static_cast<std::size_t>(id)] == token_type::user_defined && !is_markup_text(texts_[id])) return true;
       const auto after = std::partition_point(options.plain.begin(), options.plain.end(),
                                               [&](const text_range& r) { return r.end <= begin; });
@@ -160,8 +161,8 @@ class tokenizer {
     return out;
   }
 
-  /// piece(id) as it appears in text: nothing for control tokens that are skipped, and no added space at the start of a
-  /// text.
+  /// piece(id) as it is printed: empty for control tokens that are skipped, and without an added space at the start of
+  /// a text.
   std::string_view printed_piece(std::int32_t id, bool skip_control, bool text_start) const {
     std::string_view text = piece(id);
     const token_type kind = type(id);
@@ -175,14 +176,15 @@ class tokenizer {
   }
 
  private:
-  /// Where the tokens of a text go, and what encoding them needs.
+  /// The output of encoding a text, and its scratch memory.
   struct encoder {
     merge_scratch scratch;
     std::string normal, escaped;
     std::vector<std::int32_t>& out;
   };
 
-  /// A stretch of text between added tokens: what is looked for in normalised text, then the model's own tokens.
+  /// Encodes a stretch of text between added tokens: first tokens that are searched for in normalised text, then the
+  /// model's own tokens.
   void encode_plain(std::string_view whole, std::size_t begin, std::size_t end, encoder& work) const {
     std::string_view text = whole.substr(begin, end - begin);
     if (nfc_) text = work.normal = to_nfc(text);
@@ -208,7 +210,7 @@ class tokenizer {
     return static_cast<std::size_t>(id);
   }
 
-  /// @param raw raw(id) -> the bytes that the token stands for, for those that plain text may become
+  /// @param raw raw(id) gives the bytes of a token, for tokens that plain text may become
   [[gnu::cold]] void build_byte_level(const vocabulary& file) {
     texts_.reserve(size());
     ordinary_ = token_index{size()};
@@ -253,8 +255,8 @@ class tokenizer {
         duplicates += ordinary.insert(escaped, static_cast<std::int32_t>(i)) != static_cast<std::int32_t>(i);
     warn_duplicates(duplicates);
     model_.emplace<sentencepiece_bpe>(file, types_, escaped, std::move(ordinary));
-    // By score, user-defined tokens are found in escaped text by the model itself; by rank they are literal texts, as
-    // in tokenizer.json.
+    // With scores the model itself finds user-defined tokens in escaped text; with ranks they are literal texts, as in
+    // tokenizer.json.
     collect_special(file, !file.merges.empty());
   }
 
@@ -291,7 +293,7 @@ class tokenizer {
     collect_special(file, true);
   }
 
-  /// @param user_defined whether these are found as they stand; else only those are that the file adds
+  /// @param user_defined whether these tokens are searched for in the raw text; else only those that the file adds are
   [[gnu::cold]] void collect_special(const vocabulary& file, bool user_defined) {
     std::vector<std::pair<std::string_view, std::int32_t>> all, always, normalized;
     std::vector<std::string> normal_texts;
@@ -334,11 +336,11 @@ class tokenizer {
   }
 
   std::vector<token_type> types_;
-  std::size_t rows_ = 0;  ///< ids that a model may draw: tokens, and rows of its embedding behind them
+  std::size_t rows_ = 0;  ///< number of ids that a model may draw: tokens, and rows of its embedding behind them
   token_texts texts_;
   token_index ordinary_;
   std::variant<std::monostate, byte_level_bpe, sentencepiece_bpe, wordpiece, unigram> model_;
-  added_tokens special_, always_;  ///< all; those that are found without parse_special
+  added_tokens special_, always_;  ///< all of them; those that are found without parse_special
   added_tokens normalized_;        ///< those that are found in normalised text
   std::optional<std::int32_t> bos_, eos_, unknown_, padding_;
   bool adds_bos_ = false, adds_eos_ = false, pretokenizer_adds_bos_ = false, nfc_ = false, doubles_separator_ = false;

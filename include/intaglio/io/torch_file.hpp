@@ -18,7 +18,7 @@
 
 namespace intaglio::io {
 
-/// A tensor as the file lists it. Strides are in elements.
+/// A tensor in the file's list. Strides are in elements.
 struct torch_tensor {
   std::string name;
   std::string_view stored_type;  ///< "bfloat16", "bool", ...
@@ -29,7 +29,7 @@ struct torch_tensor {
   std::uint64_t offset = 0;  ///< of the first element, from the start of that file
   std::uint64_t bytes = 0;   ///< of all elements
 
-  /// Elements follow one another in row-major order.
+  /// Whether elements follow one another in row-major order.
   bool contiguous() const {
     std::uint64_t expected = 1;
     for (std::size_t i = shape.size(); i-- > 0;) {
@@ -47,7 +47,7 @@ class torch_file {
   using tensor = torch_tensor;
   static constexpr std::string_view name = "pytorch_model.bin", ending = ".bin";
 
-  /// @throws file_error at the first rule that does not hold
+  /// @throws file_error at the first violated rule
   [[gnu::cold]] explicit torch_file(mapped_file file) : file_(std::move(file)) {
     std::array<char, 4> magic{};
     file_.read(0, std::as_writable_bytes(std::span(magic))
@@ -68,7 +68,7 @@ class torch_file {
 
   const mapped_file& file() const { return file_; }
   const std::vector<torch_tensor>& tensors() const { return tensors_; }
-  /// What check_member reads to the end.
+  /// The members that check_member can read completely.
   const std::vector<zip_member>& members() const { return members_; }
   mapped_file release_file() && { return std::move(file_); }
 

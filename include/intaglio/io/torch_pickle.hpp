@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The tensors that a data.pkl of torch.save describes. Not Python's pickle: opcodes and globals of a short list build
-// plain data, and nothing is ever called. Opcodes: Python's Lib/pickle.py; globals: torch/_utils.py and
+// The tensors that a data.pkl of torch.save describes. This is not Python's pickle: opcodes and globals of a short list
+// build plain data, and nothing is ever called. Opcodes: Python's Lib/pickle.py; globals: torch/_utils.py and
 // torch/_weights_only_unpickler.py.
 #pragma once
 
@@ -30,7 +30,7 @@ namespace intaglio::io {
 /// One parsed data.pkl.
 class torch_pickle : private pickle_stack {
  public:
-  /// @param bytes the pickle; only read while constructing  @param offset of it in the file, for errors
+  /// @param bytes the pickle; only read during construction  @param offset of it in the file, for errors
   /// @throws file_error naming opcode, global or tensor at fault
   torch_pickle(std::span<const std::byte> bytes, std::string path, std::uint64_t offset)
       : pickle_stack({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, std::move(path), offset) {
@@ -49,7 +49,7 @@ class torch_pickle : private pickle_stack {
 
   const std::vector<torch_storage>& storages() const { return storages_; }
   /// Tensors of the outermost dict, and of dicts in it, whose keys are put in front with a dot. A single dict that
-  /// holds all tensors (as {"model": ...} does) is looked through.
+  /// holds all tensors (as in {"model": ...}) adds no prefix.
   const std::vector<torch_view>& tensors() const { return tensors_; }
 
  private:
@@ -198,7 +198,7 @@ class torch_pickle : private pickle_stack {
                std::string(name(values_[callable].what)));
     }
   }
-  /// The state of an OrderedDict (PyTorch keeps versions of its modules there) says nothing of tensors.
+  /// Ignores the state of an OrderedDict (PyTorch keeps versions of its modules there), which has no tensors.
   void build() {
     pop("BUILD");
     const index object = pop("BUILD");
@@ -239,7 +239,7 @@ class torch_pickle : private pickle_stack {
     for (const index part : parts) out.push_back(natural(part, which));
     return out;
   }
-  /// _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, backward_hooks[, metadata])
+  /// Reads _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, backward_hooks[, metadata]).
   void tensor(const std::vector<index>& arguments) {
     if (arguments.size() != 6 && arguments.size() != 7)
       refuse(begin_, "pickle: _rebuild_tensor_v2", "6 or 7 arguments", std::to_string(arguments.size()));
@@ -256,7 +256,7 @@ class torch_pickle : private pickle_stack {
     push(make({kind::tensor, false, static_cast<std::int64_t>(views_.size() - 1)}));
   }
 
-  /// Every element of the view must be in the storage.
+  /// Checks that every element of the view is in the storage.
   void check_view(const torch_view& view, std::size_t place) const {
     const torch_storage& storage = storages_[view.storage];
     const std::string what = "tensor '" + printable(view.name, 70) + "'";

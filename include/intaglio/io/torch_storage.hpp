@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a data.pkl of torch.save describes: storages, views of them, and the limits of what is read.
+// The objects that a data.pkl of torch.save describes: storages and views of them; and the limits of what is read.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,10 @@ namespace intaglio::io {
 
 struct torch_limits {
   static constexpr std::uint64_t pickle_bytes = std::uint64_t{16} << 20;
-  static constexpr std::size_t values = std::size_t{1}
-                                        << 18;         ///< that a pickle may make, and elements of all its containers
-  static constexpr std::size_t depth = 32;             ///< of dicts in dicts
-  static constexpr std::size_t container_depth = 256;  ///< of containers in containers
-  /// Values of a container with everything that it contains written out as often as it occurs.
+  static constexpr std::size_t values = std::size_t{1} << 18;  ///< of a pickle, and elements of all its containers
+  static constexpr std::size_t depth = 32;                     ///< of dicts in dicts
+  static constexpr std::size_t container_depth = 256;          ///< of containers in containers
+  /// Values of a container when everything in it is written out as often as it occurs.
   static constexpr std::uint64_t expanded_values = std::uint64_t{1} << 20;
   static constexpr std::size_t dimensions = 8;
   static constexpr std::size_t name_bytes = 1024;
@@ -28,7 +27,7 @@ struct torch_limits {
                                                      << 24;  ///< of a tensor with more elements than its storage
 };
 
-/// A kind of storage; `type` is absent where the library reads no such values.
+/// A kind of storage; `type` is absent where the library does not read such values.
 struct torch_storage_type {
   std::string_view global, name;
   std::uint32_t bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// UTF-8 and the few classes of code points that tokenizers ask for. Normalization form C: nfc.hpp.
+// UTF-8 and the classes of code points that tokenizers need. Normalization form C: nfc.hpp.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace intaglio::io {
 
-/// Class of a code point; the numbers are those of unicode_class_runs.
+/// Class of a code point, with the numbers of unicode_class_runs.
 enum class unicode_class : std::uint8_t {
   other = 0,
   caseless = 1,  ///< a letter that is neither upper nor lower case
@@ -73,7 +73,7 @@ constexpr void append_utf8(std::string& out, char32_t value) {
   }
 }
 
-/// True where `text` is well-formed UTF-8 (no surrogates, no overlong forms).
+/// Whether `text` is well-formed UTF-8 (no surrogates, no overlong forms).
 constexpr bool is_utf8(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const code_point next = decode_utf8(text, at);
@@ -83,8 +83,8 @@ constexpr bool is_utf8(std::string_view text) {
   return true;
 }
 
-/// Length of the longest start of `text` that does not end inside a UTF-8 sequence which more bytes could complete.
-/// Bytes that can never become valid count as complete.
+/// Length of the longest start of `text` that does not end inside an unfinished UTF-8 sequence. Bytes that can never
+/// become valid count as complete.
 constexpr std::size_t complete_utf8(std::string_view text) {
   const std::size_t reach = (std::min<std::size_t>)(3, text.size());
   for (std::size_t back = 1; back <= reach; ++back) {
@@ -104,8 +104,8 @@ constexpr std::size_t complete_utf8(std::string_view text) {
   return text.size();
 }
 
-/// Appends `text` with U+FFFD for what is not UTF-8: one for each longest start of a sequence, as the Unicode standard
-/// advises.
+/// Appends `text` with U+FFFD for invalid UTF-8: one for each longest start of a sequence, as the Unicode standard
+/// recommends.
 inline void append_replacing_invalid(std::string& out, std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const code_point next = decode_utf8(text, at);

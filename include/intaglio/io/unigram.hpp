@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Unigram, SentencePiece's other model: text is normalised, and of all ways to write it in tokens the one with the
-// largest sum of scores counts (Viterbi). Source: Kudo 2018; sentencepiece, src/unigram_model.cc and src/normalizer.cc;
-// tokenizers, models/unigram.
+// Unigram, SentencePiece's other model: text is normalised and divided into the tokens with the largest sum of scores
+// (Viterbi). Source: Kudo 2018; sentencepiece, src/unigram_model.cc and src/normalizer.cc; tokenizers, models/unigram.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -27,17 +26,17 @@
 
 namespace intaglio::io {
 
-/// A character without a token scores this much less than the token with the lowest score.
+/// The score of a character without a token is this much below that of the token with the lowest score.
 inline constexpr double unknown_penalty = 10;
 
-/// Normalised text may be longer than the text; this much is encoded.
+/// Normalised text may be longer than the text; this is the largest accepted length.
 inline constexpr std::size_t most_normal_bytes = std::size_t{1} << 30;
 
-/// The encoder of "t5" vocabularies. Bytes that are not UTF-8 are U+FFFD to it, one for each.
+/// The encoder of "t5" vocabularies. It reads each byte that is not UTF-8 as U+FFFD.
 class unigram {
  public:
-  /// @param written the tokens' texts as in the file  @param unknown what text without tokens becomes, where it does
-  /// not become bytes  @throws file_error: no scores, a byte token that is none or is there twice, the charsmap
+  /// @param written the tokens' texts as in the file  @param unknown the token of text without tokens, where that does
+  /// not become bytes  @throws file_error: no scores, a byte token that is invalid or occurs twice, an invalid charsmap
   [[gnu::cold]] unigram(const vocabulary& file, const std::vector<token_type>& types, const token_texts& written,
                         std::int32_t unknown)
       : map_(file.charsmap, file.source), spaces_(file.spaces), unknown_(unknown),
@@ -63,7 +62,7 @@ class unigram {
 
   bool adds_space_prefix() const { return add_space_prefix_; }
 
-  /// Appends the tokens of one stretch of plain text: the whole text, or what is between special tokens.
+  /// Appends the tokens of one stretch of plain text: the whole text, or the text between special tokens.
   /// @param first the stretch starts the whole text
   /// @throws argument_error: more than 1 GiB of normalised text
   [[gnu::cold]] void encode(std::string_view text, bool first, std::vector<std::int32_t>& out) const {
@@ -79,11 +78,11 @@ class unigram {
   }
 
  private:
-  /// The best way to write the text that ends at a byte.
+  /// The best division of the text that ends at a byte.
   struct path_end {
     double score = 0;
-    std::int32_t id = -1;     ///< of its last token; -1: nothing ends here
-    std::uint32_t bytes = 0;  ///< of that token
+    std::int32_t id = -1;     ///< id of its last token; -1: none ends here
+    std::uint32_t bytes = 0;  ///< length of that token
   };
   struct work {
     std::vector<path_end> ends;
@@ -112,7 +111,7 @@ class unigram {
     return out;
   }
   std::string_view trimmed(std::string_view text) const {
-    if (trims_ && text.starts_with(' ')) text.remove_prefix(1);  // runs are of one by now
+    if (trims_ && text.starts_with(' ')) text.remove_prefix(1);  // runs of spaces are already merged to one
     if (trims_ && text.ends_with(' ')) text.remove_suffix(1);
     if (spaces_.end_stripped)
       for (code_point c{}; !text.empty() && is_space(c = code_point_before(text, text.size()));)
@@ -120,7 +119,7 @@ class unigram {
     return text;
   }
 
-  /// Text with its spaces as U+2581, cut before those that begin words, where no token reaches over them.
+  /// Encodes text with its spaces as U+2581, cut in front of those that begin words, where no token crosses them.
   void encode_stretch(std::string_view text, bool first, work& with) const {
     if (text.empty()) return;
     with.escaped.clear();
@@ -145,14 +144,14 @@ class unigram {
     put_unknown(with);
   }
 
-  /// Unknown characters that follow one another are one token, also over the ends of words that are cut for speed.
+  /// Adjacent unknown characters are one token, even across the ends of words that are cut for speed.
   void encode_word(std::string_view text, work& with) const {
     std::vector<path_end>& ends = with.ends;
     ends.assign(text.size() + 1, {});
     for (std::size_t at = 0; at < text.size();) {
       const std::uint32_t character = decode_utf8(text, at).bytes;
       const double before = ends[at].score;
-      bool alone = false;  // the character is a token
+      bool alone = false;  // whether a token is this one character
       const auto reach = [&](std::size_t bytes, std::int32_t id, double score) {
         path_end& end = ends[at + bytes];
         if (end.id < 0 || score > end.score) end = {score, id, static_cast<std::uint32_t>(bytes)};
@@ -176,7 +175,7 @@ class unigram {
       }
     }
   }
-  /// Bytes of text without tokens, where all of them are tokens; else the unknown token, once.
+  /// Writes text without tokens as bytes, where all its bytes are tokens; else as one unknown token.
   void put_unknown(work& with) const {
     if (with.unknown.empty()) return;
     const auto token = [&](char c) { return bytes_[static_cast<unsigned char>(c)]; };

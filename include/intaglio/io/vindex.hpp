@@ -25,7 +25,7 @@ namespace intaglio::io {
 /// The files of vectors, by feature_vector.
 inline constexpr std::array<const char*, 3> vindex_files{"gate_vectors.bin", "up_features.bin", "down_features.bin"};
 
-/// True for a folder whose index.json is LARQL's, false for one of our own or none.
+/// Whether a folder's index.json is LARQL's; false for one of this library or none.
 inline bool is_vindex(const std::filesystem::path& folder) {
   std::error_code ignored;
   const auto path = folder / feature_index_file;
@@ -38,8 +38,8 @@ inline bool is_vindex(const std::filesystem::path& folder) {
 /// A LARQL index as a source of vectors. Gate is f32 or f16, up and down are f32.
 class vindex_features : public feature_source {
  public:
-  /// @throws file_error for an index.json that is none of LARQL's or asks for what is not read (experts, quantised
-  /// gates), files of another size, checksums (SHA-256) that are not theirs
+  /// @throws file_error for an index.json that is not LARQL's or uses unsupported features (experts, quantised gates),
+  /// files of another size, checksums (SHA-256) that differ
   explicit vindex_features(const std::filesystem::path& folder) : folder_(folder), path_(folder.string()) {
     const auto path = folder / feature_index_file;
     strict_json document(path.string());
@@ -125,7 +125,7 @@ class vindex_features : public feature_source {
     if (detail["sliding_window"].present())
       config_.sliding_window = feature_json::u32(detail["sliding_window"], config_limits::max_position_embeddings);
   }
-  /// Layers may be in any order; each says where its gates are.
+  /// Reads the layers, which may be in any order; each has the offset of its gates.
   void read_layers(const json_place& root) {
     gates_.assign(config_.num_hidden_layers, nowhere);
     const std::uint64_t gate_bytes = row_bytes(types_[0], config_.hidden_size) * config_.intermediate_size;
@@ -183,8 +183,7 @@ class vindex_features : public feature_source {
   std::vector<std::uint64_t> gates_;
 };
 
-/// Makes a feature index from LARQL's, with the vectors' types and bytes. Options' codec and layout have no meaning
-/// here.
+/// Makes a feature index from LARQL's, with the vectors' types and bytes. The options codec and layout have no effect.
 /// @throws as build_feature_index and vindex_features
 inline feature_build_report import_vindex(const std::filesystem::path& from, const std::filesystem::path& folder,
                                           const feature_build_options& options = {}) {
@@ -192,8 +191,8 @@ inline feature_build_report import_vindex(const std::filesystem::path& from, con
   return feature_index_builder(source, "larql", folder, options).run();
 }
 
-/// Writes LARQL's layout of an index: gate f16 where all gates are, else f32; up and down f32. Each file takes its
-/// place when it is whole, index.json last. Memory is bounded as in reading.
+/// Writes LARQL's layout of an index: gate is f16 where all gates are, else f32; up and down are f32. Each file is
+/// replaced atomically, index.json last. Memory is bounded as in reading.
 /// @throws file_error
 inline void export_vindex(const feature_index& index, const std::filesystem::path& folder,
                           const std::function<void(const file_progress&)>& progress = {}) {

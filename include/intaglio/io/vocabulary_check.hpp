@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Judges a vocabulary before anything is built from it: every count, type, number and id that the file claims.
-// Byte tokens, scores and merges are judged by the encoder that needs them.
+// Validates a vocabulary before anything is built from it: every count, type, number and id in the file. The encoders
+// validate byte tokens, scores and merges.
 #pragma once
 
 #include <algorithm>
@@ -24,13 +24,13 @@ inline constexpr std::size_t longest_token_bytes = 4096;  ///< longer tokens are
 inline constexpr std::size_t longest_special_token_bytes =
     1024;  ///< bounds the search for special tokens per byte of text
 
-/// True for the architecture strings of BitNet b1.58 2B4T files, which lack tokenizer.ggml.pre and embed a wrong chat
+/// Whether an architecture is one of BitNet b1.58 2B4T's files, which lack tokenizer.ggml.pre and embed a wrong chat
 /// template.
 constexpr bool is_bitnet_b158(std::string_view architecture) {
   return architecture == "bitnet-b1.58" || architecture == "bitnet-25";
 }
 
-/// Types of a file that states none: tokens are known by what the file says of their ids, and by their texts.
+/// The types of tokens in a file without types, derived from the ids that the file names and from the texts.
 inline std::vector<token_type> inferred_token_types(const vocabulary& file) {
   std::vector<token_type> out(file.tokens.size(), token_type::normal);
   for (std::size_t i = 0; i < out.size(); ++i)
@@ -106,7 +106,7 @@ inline void check_scores(const vocabulary& file) {
                        std::isnan(file.scores[i]) ? "NaN" : "infinity");
 }
 
-/// @return the id as the encoder uses it  @throws file_error: not 0 .. tokens - 1
+/// Checks an id. @return the id as the encoder uses it  @throws file_error: not 0 .. tokens - 1
 inline std::optional<std::int32_t> checked_special_id(const vocabulary& file, const char* key,
                                                       std::optional<std::int64_t> id) {
   if (!id) return std::nullopt;
@@ -142,10 +142,11 @@ struct special_ids {
   return out;
 }
 
-/// Merges against the tokens that they are to make: one of several bytes comes out of text by a merge alone, unless a
-/// whole piece is looked up first.
+/// Checks merges against the tokens that they should make: a token of several bytes can come only from a merge, unless
+/// whole pieces are looked up first.
 /// @param ordinary tokens that text may become  @param texts their bytes
-/// @return a warning where merges are too few; empty else  @throws file_error: there are none, though they are needed
+/// @return a warning where there are too few merges; else empty  @throws file_error: there are none, though they are
+/// needed
 inline std::string check_merges(const vocabulary& file, const std::vector<std::int32_t>& ordinary,
                                 const token_texts& texts, bool ignore_merges) {
   const auto several = static_cast<std::size_t>(
@@ -170,7 +171,7 @@ inline void check_special_types(const vocabulary& file, const std::vector<token_
   expect("tokenizer.ggml.bos_token_id", file.bos_id);
 }
 
-/// What is said of tokens without a text; empty where there are none.
+/// The warning about tokens without a text; empty where there are none.
 inline std::string empty_tokens_warning(const vocabulary& file) {
   const auto empty = [](const std::string& text) { return text.empty(); };
   const auto count = std::count_if(file.tokens.begin(), file.tokens.end(), empty);
@@ -180,8 +181,7 @@ inline std::string empty_tokens_warning(const vocabulary& file) {
          std::to_string(first) + "): text never becomes one, and one that the model draws prints nothing";
 }
 
-/// The pre-tokenizer of a byte-level vocabulary, with the known trap of BitNet b1.58 files resolved. @throws
-/// file_error: unknown name
+/// The pre-tokenizer of a byte-level vocabulary, corrected for BitNet b1.58 files. @throws file_error: unknown name
 [[gnu::cold]] inline pretokenizer_name resolved_pretokenizer(const vocabulary& file,
                                                              std::vector<std::string>& warnings) {
   const bool named = file.pre_tokenizer && *file.pre_tokenizer != "default";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The weights of a Hugging Face folder: one file, or shards that an index lists. For safetensors and for
-// PyTorch's own files.
+// The weights of a Hugging Face folder: one file, or shards that an index lists. It serves safetensors and PyTorch's
+// own files.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct weight_limits {
   static constexpr std::size_t tensors = 262'144;
 };
 
-/// Reads weight_map of an index; everything else in it is stepped over.
+/// Reads weight_map of an index; all other keys are skipped.
 class weight_index_reader : public json_reader {
  public:
   /// @param ending of the files' names, ".safetensors" or ".bin"
@@ -32,7 +32,7 @@ class weight_index_reader : public json_reader {
       : json_reader(std::move(path), offset), ending_(ending) {}
   std::map<std::string, std::size_t> tensors;  ///< index into files
   std::vector<std::string> files;
-  std::uint64_t total_bytes = 0;  ///< metadata.total_size, 0 where absent
+  std::uint64_t total_bytes = 0;  ///< metadata.total_size; 0 where absent
 
   bool null() override { return other("null"); }
   bool boolean(bool) override { return other("a truth value"); }
@@ -86,7 +86,7 @@ class weight_index_reader : public json_reader {
       refuse("JSON nested too deep", "at most " + std::to_string(json_limits::depth) + " levels", "more");
     return true;
   }
-  /// Only plain names beside the index: anything else could reach outside the folder.
+  /// Accepts only plain names beside the index: others could refer to files outside of the folder.
   void check_name(const std::string& value) const {
     bool plain =
         value.size() > ending_.size() && value.size() <= 255 && value.ends_with(ending_) && value.front() != '.';
@@ -106,13 +106,14 @@ class weight_index_reader : public json_reader {
   std::map<std::string, std::size_t> numbers_;
 };
 
-/// All tensors of a folder, in files of one form: File::name is that of a single one, File::ending that of all.
+/// All tensors of a folder, in files of one form. File::name is the name of a single file, File::ending the ending of
+/// all.
 template <class File>
 class weight_files {
  public:
   using tensor = typename File::tensor;
 
-  /// True where the folder has such a file, or an index of such.
+  /// Whether the folder has such a file, or an index of such files.
   static bool are_in(const std::filesystem::path& folder) {
     std::error_code ignored;
     return std::filesystem::exists(folder / File::name, ignored) ||
@@ -120,17 +121,18 @@ class weight_files {
   }
   static std::string index_name() {
     std::string name(File::name);
-    return name.append(".index.json");  // g++ 12 warns of a sum of the two
+    return name.append(".index.json");  // g++ 12 warns of a concatenation of the two
   }
 
-  /// @throws file_error, also where shards are missing, hold other tensors than the index says, or are not there at all
+  /// @throws file_error, also where shards are missing, hold other tensors than the index states, or do not exist at
+  /// all
   static weight_files open(const std::filesystem::path& folder) {
     weight_files out;
     std::error_code ignored;
     const auto single = folder / File::name, index = folder / platform::path_of(index_name());
     if (std::filesystem::exists(single, ignored)) {
       out.files_.emplace_back(mapped_file(single));
-      if (std::filesystem::exists(index, ignored))  // transformers takes the one file too
+      if (std::filesystem::exists(index, ignored))  // transformers prefers the single file too
         out.warnings_.push_back(in_file(index.string(), "not read: " + std::string(File::name) + " is beside it"));
     } else if (std::filesystem::exists(index, ignored)) {
       out.open_shards(folder, index);
@@ -149,7 +151,7 @@ class weight_files {
     out.collect();
     return out;
   }
-  /// True where opening the folder opens this file of it.
+  /// Whether this file is one that opening its folder opens.
   static bool belongs(const std::filesystem::path& file) {
     if (file.filename() == std::filesystem::path(File::name)) return true;
     std::error_code ignored;
@@ -164,7 +166,7 @@ class weight_files {
   const std::vector<File>& files() const { return files_; }
   const std::vector<tensor>& tensors() const { return tensors_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
-  /// Hands the files over to the reader of the tensors.
+  /// Gives the files to the reader of the tensors.
   std::vector<File> release_files() && { return std::move(files_); }
 
  private:

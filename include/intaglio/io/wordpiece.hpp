@@ -21,10 +21,10 @@
 
 namespace intaglio::io {
 
-/// Characters that a word may have; a longer one is the unknown token.
+/// Largest number of characters of a word; a longer one is the unknown token.
 inline constexpr std::size_t longest_word = 100;
 
-/// Lower case of a character that has one of one character; the character itself else.
+/// The lower case of a character where that is one character; else the character itself.
 inline std::uint32_t lower_case(std::uint32_t c) {
   constexpr std::uint64_t field = (1u << 21) - 1;
   const auto* run = std::ranges::upper_bound(lower_case_runs, std::uint64_t{c} << 43 | ((std::uint64_t{1} << 43) - 1));
@@ -36,12 +36,12 @@ inline std::uint32_t lower_case(std::uint32_t c) {
   return c + static_cast<std::uint32_t>(*run & field) - (1u << 20);
 }
 
-/// Whether a character is in runs of which each start says so in its lowest bit.
+/// Whether a character is in a run whose start has its lowest bit set.
 template <std::size_t Count>
 bool is_in_runs(const std::uint32_t (&starts)[Count], std::uint32_t c) {
   return (*(std::ranges::upper_bound(starts, c << 1 | 1) - 1) & 1) != 0;
 }
-/// A mark that takes no space (Mn).
+/// Whether a character is a mark that takes no space (Mn).
 inline bool is_accent(std::uint32_t c) {
   if (c < 0x300 || class_of(static_cast<char32_t>(c)) != unicode_class::mark) return false;
   return !is_in_runs(spacing_mark_runs, c);
@@ -50,8 +50,8 @@ inline bool is_accent(std::uint32_t c) {
 /// The encoder of "bert" vocabularies.
 class wordpiece {
  public:
-  /// @param ordinary index of normal tokens by their text in the file  @param unknown what a word without pieces
-  /// becomes
+  /// @param ordinary index of normal tokens by their text in the file  @param unknown the token of a word without
+  /// pieces
   [[gnu::cold]] wordpiece(const vocabulary& file, token_texts texts, token_index ordinary, std::int32_t unknown)
       : texts_(std::move(texts)), ordinary_(std::move(ordinary)), unknown_(unknown),
         lowercase_(file.lowercase.value_or(true)), strip_accents_(file.strip_accents.value_or(lowercase_)) {}
@@ -79,18 +79,18 @@ class wordpiece {
  private:
   static constexpr std::string_view word_start = "\xE2\x96\x81";  // U+2581
 
-  /// ASCII's signs that are no letters or digits are among them, whatever Unicode calls them.
+  /// Punctuation, with ASCII's signs that are no letters or digits, whatever Unicode calls them.
   static bool is_punctuation(char32_t c) {
     if (c < 0x80) return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) || (c >= 123 && c <= 126);
     return class_of(c) == unicode_class::punctuation;
   }
-  /// What is no UTF-8, and control, format and private characters.
+  /// Invalid UTF-8, and control, format and private characters.
   static bool is_dropped(const code_point& next) {
     if (!next.valid || next.value == 0 || next.value == U'\uFFFD') return true;
     if (next.value == '\t' || next.value == '\n' || next.value == '\r') return false;
     return is_in_runs(control_runs, static_cast<std::uint32_t>(next.value));
   }
-  /// Ideographs, which are words of their own.
+  /// Whether a character is an ideograph, which is a word of its own.
   static bool is_ideograph(char32_t c) {
     struct range {
       char32_t first, last;
@@ -123,7 +123,7 @@ class wordpiece {
     lower.reserve(out.size());
     for (const std::uint32_t c : out) {
       lower.push_back(c == 0x130 ? 'i' : lower_case(c));
-      if (c == 0x130) lower.push_back(0x307);  // the one whose lower case is two characters
+      if (c == 0x130) lower.push_back(0x307);  // the only one whose lower case is two characters
     }
     return lower;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The central directory of a ZIP file whose members are stored without compression, as torch.save writes it: where each
-// member's bytes are, so that they can be read in place. Nothing is unpacked. Layout: PKWARE's APPNOTE.TXT 6.3, with
-// zip64.
+// The central directory of a ZIP file whose members are stored without compression, as torch.save writes it. It has the
+// offsets of the members' bytes, so they can be read in place. Nothing is unpacked. Layout: PKWARE's APPNOTE.TXT 6.3,
+// with zip64.
 #pragma once
 
 #include <algorithm>
@@ -36,17 +36,18 @@ struct zip_member {
   std::uint32_t checksum = 0;  ///< crc32 of them
 };
 
-/// The members of one file. Refuses what a checkpoint has no need of: compression, encryption, links, folders, several
-/// disks, text in front of the first member or behind the directory, names that leave the folder, members that overlap.
+/// The members of one file. It refuses what a checkpoint does not need: compression, encryption, links, folders,
+/// several disks, text in front of the first member or behind the directory, names that leave the folder, members that
+/// overlap.
 class zip_archive {
  public:
-  /// @throws file_error at the first rule that does not hold
+  /// @throws file_error at the first violated rule
   explicit zip_archive(const mapped_file& file) : file_(&file) {
     read_directory(find_directory());
     locate_members();
   }
 
-  /// In the order of their bytes.
+  /// The members in the order of their bytes.
   const std::vector<zip_member>& members() const { return members_; }
   const zip_member* find(std::string_view name) const {
     const auto at = by_name_.find(name);
@@ -125,8 +126,8 @@ class zip_archive {
     return out;
   }
 
-  /// A version of ZIP, ten times: of APPNOTE.TXT 4.4.3.2, or 0 as miniz writes it in PyTorch's files.
-  /// @param made also versions between these, which programs that make files have for themselves
+  /// Checks a version of ZIP, times ten: a version of APPNOTE.TXT 4.4.3.2, or 0, which miniz writes in PyTorch's files.
+  /// @param made also accept versions between these, which programs that make files use for themselves
   void expect_version(unsigned found, std::uint64_t at, const std::string& what, bool made) const {
     constexpr unsigned known[] = {0, 10, 11, 20, 21, 25, 27, 45, 46, 50, 51, 52, 61, 62, 63};
     if (made ? found <= 63 : std::find(std::begin(known), std::end(known), found) != std::end(known)) return;
@@ -189,7 +190,7 @@ class zip_archive {
              std::to_string(bytes.size() - at));
   }
 
-  /// The wide numbers are in this order, each only where the narrow one is saturated.
+  /// Reads the zip64 numbers. They are in this order, each only where the 32-bit number is saturated.
   void read_zip64(std::span<const std::byte> extra, std::uint64_t place, const std::string& what, std::uint64_t& size,
                   std::uint64_t& packed, std::uint64_t& header) const {
     bool found = false;
@@ -227,7 +228,7 @@ class zip_archive {
     if (!plain) refuse(place, "name of a member", "a path inside the archive", "'" + printable(name, 70) + "'");
   }
 
-  /// Goes from the members' headers to their bytes. Sorted by place, no two may overlap and the first starts the file.
+  /// Finds the members' bytes from their headers. Sorted by offset, no two may overlap, and the first starts the file.
   [[gnu::cold]] void locate_members() {
     constexpr std::uint64_t fixed = 30;
     sort_once(members_, [](const zip_member& a, const zip_member& b) { return a.offset < b.offset; });

@@ -10,22 +10,22 @@
 
 namespace intaglio::ir {
 
-/// What a mixture's experts count by their logits.
+/// How the experts of a mixture get their weights from logits.
 struct router_gate {
-  expert_score score = expert_score::logit;  ///< what experts are judged by
-  float factor = 1.f;                        ///< what an expert counts is multiplied by it
-  // Of other scores than logits.
-  float added = 0.f;           ///< to the sum of the chosen ones' scores, by which they are divided
-  float least = 0.f;           ///< that sum where it is smaller
-  std::string_view bias = {};  ///< a tensor [experts] f32, added to scores for the choice alone; empty: none
+  expert_score score = expert_score::logit;  ///< how experts are scored
+  float factor = 1.f;                        ///< factor of each expert's weight
+  // Fields for scores that are not logits.
+  float added = 0.f;           ///< added to the sum of the chosen scores, by which they are divided
+  float least = 0.f;           ///< the smallest sum by which scores are divided
+  std::string_view bias = {};  ///< a tensor [experts] f32, added to scores only for the choice; empty: none
 };
 
-/// Traces FFNs.
+/// Traces the ops of FFNs.
 class ffn_trace : public mixer_trace {
  public:
   using mixer_trace::mixer_trace;
 
-  /// act of gate and what `up`, [tokens, layers, width of gate], has for the layer
+  /// act(gate) times the layer's part of `up`, [tokens, layers, width of gate].
   constexpr value_id gated_by_layer(value_id gate, value_id up, std::uint32_t layers, shader::activation_function act) {
     if (std::uint64_t{width(gate)} * layers != width(up))
       fail(where("inp_gate.weight").view(), "a gate for each layer, in all of width ", width(up), "", width(gate));
@@ -40,14 +40,14 @@ class ffn_trace : public mixer_trace {
     return push(o, "gated", "ffn_act", dtype::f32, width(gate));
   }
 
-  /// act(x), of a unit without a gate
+  /// act(x), for a unit without a gate.
   constexpr value_id activated(value_id x, activation act) {
     op o{.kind = op_kind::gated, .in = {x, x, none}, .act = shader::ungated_function(act)};
     return push(o, "gated", "ffn_act", dtype::f32, width(x));
   }
 
-  /// Marks the gated op that gives h: decode may walk its features. Only an activation that is 0 for gates up to 0
-  /// leaves any out.
+  /// Marks the gated op that gives h: decode may walk its features. Only an activation that is 0 for gates up to 0 lets
+  /// it leave features out.
   constexpr void walk(value_id h) {
     for (op& o : graph_.ops) {
       if (o.out != h) continue;
@@ -57,8 +57,8 @@ class ffn_trace : public mixer_trace {
     }
   }
 
-  /// Marks the gated op that gives h: decode takes the `count` features with the largest |gate| and reads down vectors
-  /// by features.
+  /// Marks the gated op that gives h: decode uses the `count` features with the largest |gate|, and reads down as one
+  /// vector for each feature.
   constexpr void walk_nearest(value_id h, std::uint32_t count) {
     for (op& o : graph_.ops) {
       if (o.out != h) continue;
@@ -67,7 +67,7 @@ class ffn_trace : public mixer_trace {
     }
   }
 
-  /// Marks the gated op that gives h: decode keeps which `top` of its features add most to the stream (docs/walk.md).
+  /// Marks the gated op that gives h: decode reports the `top` features that add most to the stream (docs/walk.md).
   constexpr void keep_trace(value_id h, std::uint32_t top) {
     if (top == 0 || top > 64) fail(where("ffn").view(), "a trace of at least 1 and at most ", 64, " features", top);
     for (op& o : graph_.ops) {
@@ -77,10 +77,11 @@ class ffn_trace : public mixer_trace {
     }
   }
 
-  /// The top_k largest of logits [tokens, experts], of equal ones the lowest first -> u32 [tokens, 2 * top_k]: their
-  /// numbers, then the bits of the softmax over them or, with over_all, their part of that over all experts
-  /// @param scale of a tensor [experts] f32, by which these parts are multiplied; empty: none
-  /// @param gate what experts count, where that is not by a softmax
+  /// Chooses experts: the top_k largest of logits [tokens, experts], the lowest first where several are equal -> u32
+  /// [tokens, 2 * top_k]: their numbers, then the bits of their weights. The weights are a softmax over the chosen ones
+  /// or, with over_all, their part of the softmax over all.
+  /// @param scale name of a tensor [experts] f32, factors of the weights; empty: none
+  /// @param gate how weights are computed where they are no softmax
   constexpr value_id route(value_id logits, std::string_view name, std::uint32_t top_k, bool over_all = false,
                            std::string_view scale = {}, const router_gate& gate = {}) {
     if (top_k == 0 || top_k > width(logits))
@@ -100,8 +101,9 @@ class ffn_trace : public mixer_trace {
     return push(o, "route", name, dtype::u32, 2 * top_k);
   }
 
-  /// Products by the experts that `choice` names, one behind the other: weight [experts * rows, columns]; x [tokens,
-  /// columns], or [tokens, top_k * columns] where each has its own -> f32 [tokens, top_k * rows]
+  /// Products with the matrices of the experts that `choice` names, one behind the other. weight [experts * rows,
+  /// columns]; x [tokens, columns], or [tokens, top_k * columns] where each expert has its own input -> f32 [tokens,
+  /// top_k * rows]
   constexpr value_id expert_matmul(value_id x, value_id choice, std::string_view name, std::uint32_t experts,
                                    std::uint32_t rows, std::uint32_t columns, dtype type) {
     const std::uint32_t top_k = width(choice) / 2;
@@ -119,7 +121,7 @@ class ffn_trace : public mixer_trace {
     return push(o, "expert_matmul", name, dtype::f32, top_k * rows);
   }
 
-  /// What experts gave, [tokens, top_k * rows], and the bias of each; weight [experts * rows] f32
+  /// Adds each expert's bias to its results x, [tokens, top_k * rows]; weight [experts * rows] f32
   constexpr value_id expert_bias(value_id x, value_id choice, std::string_view name, std::uint32_t experts) {
     const std::uint32_t top_k = width(choice) / 2, rows = top_k == 0 ? 0 : width(x) / top_k;
     op o{.kind = op_kind::bias,
@@ -130,7 +132,7 @@ class ffn_trace : public mixer_trace {
     return push(o, "expert_bias", name, dtype::f32, width(x));
   }
 
-  /// sum over j of weight j of `choice` times part j of y, [tokens, top_k * width] -> f32 [tokens, width]
+  /// Sum over j of weight j of `choice` times part j of y, [tokens, top_k * width] -> f32 [tokens, width]
   constexpr value_id weigh(value_id y, value_id choice, std::string_view name) {
     const std::uint32_t top_k = width(choice) / 2;
     op o{.kind = op_kind::weigh, .in = {y, choice, none}, .top_k = top_k};

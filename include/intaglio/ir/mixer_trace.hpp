@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops that mix what tokens say: rotation, caches, attention, convolutions, delta rules.
+// Ops that mix the tokens of a text: rotation, caches, attention, convolutions, delta rules.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace intaglio::ir {
 
-/// Traces what stands between tokens.
+/// Traces ops that work across tokens.
 class mixer_trace : public trace_writer {
  public:
   using trace_writer::trace_writer;
@@ -29,7 +29,7 @@ class mixer_trace : public trace_writer {
     return push(o, "rope", name, type(x), width(x));
   }
 
-  /// @param window positions that attention will see, the token's own among them; 0: all
+  /// @param window positions that attention will see, the token's own included; 0: all
   constexpr void cache_write(value_id keys, value_id values, std::uint32_t kv_heads, std::uint32_t head_dim,
                              std::uint32_t window = 0) {
     op o{.kind = op_kind::cache_write,
@@ -45,9 +45,10 @@ class mixer_trace : public trace_writer {
     graph_.ops.push_back(o);
   }
 
-  /// @param scale of the scores, 0: 1 / sqrt(head_dim)  @param window as of cache_write
-  /// @param softcap bound of scores, 0: none  @param sinks tensor [heads] of what each softmax has besides; empty: none
-  /// @param ahead positions of the pass behind its own that a token sees; all_ahead: all
+  /// @param scale of the scores, 0: 1 / sqrt(head_dim)  @param window as for cache_write
+  /// @param softcap bound of scores, 0: none  @param sinks tensor [heads] with one more score for each softmax; empty:
+  /// none
+  /// @param ahead positions of the pass behind its own that a token sees; all_ahead: all of them
   constexpr value_id attention(value_id query, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim,
                                float scale = 0, std::uint32_t window = 0, float softcap = 0,
                                std::string_view sinks = {}, std::uint32_t ahead = 0) {
@@ -72,8 +73,10 @@ class mixer_trace : public trace_writer {
     return push(o, "attention", "self_attention", dtype::f32, width(query));
   }
 
-  /// y[t] = sum over k of weight[k] z[t - taps + 1 + k], of every channel for itself; 0 in front of the first token.
-  /// @param multiplied x is [tokens, 3 width], B, C and h: C y for z = B h; else silu(y) for z = x, [tokens, width]
+  /// Causal convolution of each channel separately: y[t] = sum over k of weight[k] z[t - taps + 1 + k], where z is 0 in
+  /// front of the first token.
+  /// @param multiplied true: x is [tokens, 3 width], the parts B, C and h, and the result is C y for z = B h; false: x
+  /// is [tokens, width], and the result is silu(y) for z = x
   /// @param bias [channels], added in front of the silu; empty: none
   constexpr value_id short_conv(value_id x, std::string_view name, std::uint32_t taps, bool multiplied,
                                 std::string_view bias = {}) {
@@ -90,9 +93,11 @@ class mixer_trace : public trace_writer {
     return push(o, "short_conv", name, dtype::f32, channels);
   }
 
-  /// The gated delta rule (kernels/delta_net.hpp). @param qkv [tokens, delta.qkv_size()]  @param beta, alpha [tokens,
-  /// value_heads], or one value of both, [tokens, 2 * value_heads]: of each key head the betas, then the alphas, of its
-  /// value heads  @param decay, shift tensors, [value_heads]  -> f32 [tokens, delta.value_size()]
+  /// The gated delta rule (kernels/delta_net.hpp) -> f32 [tokens, delta.value_size()]
+  /// @param qkv [tokens, delta.qkv_size()]
+  /// @param beta, alpha [tokens, value_heads]; or both are one value, [tokens, 2 * value_heads]: for each key head the
+  /// betas, then the alphas, of its value heads
+  /// @param decay, shift names of tensors, [value_heads]
   constexpr value_id delta_net(value_id qkv, value_id beta, value_id alpha, std::string_view decay,
                                std::string_view shift, const delta_net_config& delta) {
     const std::uint32_t gates = beta == alpha ? 2 * delta.value_heads : delta.value_heads;
@@ -115,9 +120,10 @@ class mixer_trace : public trace_writer {
     return push(o, "delta_net", decay, dtype::f32, delta.value_size());
   }
 
-  /// Mamba-2's rule and its gate (kernels/delta_net.hpp). @param xbc [tokens, sizes.qkv_size()]: values, keys, queries
-  /// @param gate [tokens, sizes.value_size()]  @param steps [tokens, value_heads]  @param decay, shift, skip tensors,
-  /// [value_heads]  -> f32 [tokens, sizes.value_size()]
+  /// Mamba-2's rule and its gate (kernels/delta_net.hpp) -> f32 [tokens, sizes.value_size()]
+  /// @param xbc [tokens, sizes.qkv_size()]: values, keys, queries
+  /// @param gate [tokens, sizes.value_size()]  @param steps [tokens, value_heads]
+  /// @param decay, shift, skip names of tensors, [value_heads]
   constexpr value_id state_space(value_id xbc, value_id gate, value_id steps, std::string_view decay,
                                  std::string_view shift, std::string_view skip, const delta_net_config& sizes) {
     if (sizes.key_heads == 0 || sizes.value_heads == 0 || sizes.value_heads % sizes.key_heads != 0)
@@ -139,8 +145,9 @@ class mixer_trace : public trace_writer {
     return push(o, "state_space", decay, dtype::f32, sizes.value_size());
   }
 
-  /// Heads times an activation of their gates, [tokens, heads, head_dim]; gate as wide, or [tokens, heads]
-  /// @param norm of each head, or empty  @param logistic sigmoid, else silu
+  /// Multiplies heads, [tokens, heads, head_dim], by an activation of their gates; the gate is as wide, or [tokens,
+  /// heads].
+  /// @param norm of each head, or empty  @param logistic true: sigmoid; false: silu
   constexpr value_id head_gate(value_id x, value_id gate, std::string_view norm, float eps, std::uint32_t head_dim,
                                bool logistic) {
     if (head_dim == 0 || head_dim % 4 != 0 || width(x) % head_dim != 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops of streams that run beside each other (AltUp), and of features of which the large ones are left.
+// Ops of parallel streams (AltUp), and the op that keeps only large features.
 #pragma once
 
 #include <array>
@@ -10,21 +10,21 @@
 
 namespace intaglio::ir {
 
-/// Traces streams: values [tokens, streams, width]. What the steps compute: kernels/streams.hpp.
+/// Traces ops of streams: values [tokens, streams, width]. kernels/streams.hpp defines the steps.
 class stream_trace : public ffn_trace {
  public:
   using ffn_trace::ffn_trace;
 
-  /// Tensors that predict or correct: a norm [width], a router [streams, width], a matrix [rows, streams]
+  /// Tensors of the steps predict and correct: a norm [width], a router [streams, width], a matrix [rows, streams].
   struct mixing {
     std::string_view norm, router, matrix;
   };
 
-  /// One of the streams, times scale
+  /// One of the streams, times scale.
   constexpr value_id take_stream(value_id s, std::uint32_t streams, std::uint32_t index, float scale = 1) {
     return push_streams({.in = {s, none, none}, .scale = scale}, stream_step::take, streams, index, "take_stream", 1);
   }
-  /// One of the streams, times a tensor [width]
+  /// One of the streams, times a tensor [width].
   constexpr value_id weigh_stream(value_id s, std::uint32_t streams, std::uint32_t index, std::string_view name) {
     op o{.in = {s, none, none}, .weight = weight(name, 1, streams == 0 ? 0 : width(s) / streams, dtype::f32)};
     return push_streams(o, stream_step::weigh, streams, index, name, 1);
@@ -37,20 +37,20 @@ class stream_trace : public ffn_trace {
     return push_streams(mixed({s, branch, none}, streams, streams, by, eps), stream_step::correct, streams, 0,
                         by.matrix, streams);
   }
-  /// The branch is added to all streams but the first
+  /// Adds the branch to all streams except the first.
   constexpr value_id spread_to_streams(value_id s, value_id branch, std::uint32_t streams) {
     return push_streams({.in = {s, branch, none}}, stream_step::spread, streams, 0, "spread", streams);
   }
-  /// One stream more: the branch as large as the target
+  /// Appends a stream: the branch, scaled to the magnitude of the target.
   constexpr value_id append_stream(value_id s, value_id branch, value_id target, std::uint32_t streams) {
     return push_streams({.in = {s, branch, target}}, stream_step::append, streams, 0, "append", streams + 1);
   }
-  /// x and the branch as large as the first of the streams; x, branch [tokens, width]
+  /// x plus the branch, scaled to the magnitude of the first stream; x, branch [tokens, width].
   constexpr value_id join_stream(value_id x, value_id branch, value_id s, std::uint32_t streams) {
     return push_streams({.in = {x, branch, s}}, stream_step::join, streams, 0, "join", 1);
   }
 
-  /// max(x - mean - deviations * standard deviation of the token's x, 0)
+  /// Keeps large features: max(x - mean - deviations * standard deviation of the token's x, 0).
   constexpr value_id shrink(value_id x, float deviations) {
     return push_streams({.in = {x, none, none}, .scale = deviations}, stream_step::shrink, 1, 0, "shrink", 1);
   }
@@ -66,7 +66,7 @@ class stream_trace : public ffn_trace {
             .third = weight(by.matrix, rows, streams, dtype::f32),
             .eps = eps};
   }
-  /// @param of how many streams the result is
+  /// @param of number of streams of the result
   constexpr value_id push_streams(op o, stream_step step, std::uint32_t streams, std::uint32_t index,
                                   std::string_view name, std::uint32_t of) {
     const value_id s = step == stream_step::join ? o.in[2] : o.in[0];

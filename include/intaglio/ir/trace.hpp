@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The tracer that layers write to. It never throws: the first thing that does not fit is kept as one sentence, later
-// ops pass through, and the model is refused by one static_assert (plan/engrave.hpp).
+// The tracer that layers write to. It never throws. It keeps the first thing that does not fit as one sentence; later
+// ops pass through, and one static_assert refuses the model (plan/engrave.hpp).
 #pragma once
 
 #include <concepts>
@@ -10,12 +10,12 @@
 
 namespace intaglio::ir {
 
-/// What layers write to.
+/// The tracer of a model: layers call its functions, and it collects their ops.
 class trace : public stream_trace {
  public:
   using stream_trace::stream_trace;
 
-  /// [vocab, width] table, held as type -> f32 [tokens, width], times scale
+  /// Token embedding: table [vocab, width], held as `type` -> f32 [tokens, width], times scale.
   constexpr value_id embedding(std::string_view name, std::uint32_t rows, std::uint32_t columns,
                                dtype type = dtype::f16, float scale = 1) {
     type = held_as(name, type);
@@ -24,8 +24,8 @@ class trace : public stream_trace {
     return push(o, "embedding", name, dtype::f32, columns);
   }
 
-  /// An embedding to which rows of f32 tables are added: of the token's kind of text, [kinds, width], and of its
-  /// position, [positions, width]; none where the number of rows is 0
+  /// Token embedding to which rows of f32 tables are added: the row of the token's kind of text, [kinds, width], and
+  /// the row of its position, [positions, width]. A table with 0 rows is left out.
   constexpr value_id embedding(std::string_view name, std::uint32_t rows, std::uint32_t columns, dtype type,
                                std::string_view kind_table, std::uint32_t kinds, std::string_view position_table,
                                std::uint32_t positions) {
@@ -37,7 +37,7 @@ class trace : public stream_trace {
     return out;
   }
 
-  /// @param scale of what it gives
+  /// Root-mean-square norm over the last axis. @param scale factor of the result
   constexpr value_id rms_norm(value_id x, std::string_view name, float eps, float scale = 1) {
     op o{.kind = op_kind::rms_norm, .in = {x, none, none}, .weight = weight(name, 1, width(x), dtype::f32), .eps = eps};
     graph_.weights[static_cast<std::size_t>(o.weight)].scale = scale;
@@ -45,7 +45,7 @@ class trace : public stream_trace {
     return push(o, "rms_norm", name, dtype::f32, width(x));
   }
 
-  /// (x - mean) / sqrt(variance + eps) * weight + bias, both [width] f32; without a name there is no bias
+  /// Layer norm: (x - mean) / sqrt(variance + eps) * weight + bias, both [width] f32. An empty name means no bias.
   constexpr value_id layer_norm(value_id x, std::string_view name, std::string_view bias, float eps) {
     op o{.kind = op_kind::layer_norm,
          .in = {x, none, none},
@@ -57,8 +57,9 @@ class trace : public stream_trace {
     return push(o, "layer_norm", name, dtype::f32, width(x));
   }
 
-  /// Root-mean-square norm of each of x's heads, [tokens, heads, head_dim]; weight [head_dim], none without a name
-  /// @param scale of what it gives
+  /// Root-mean-square norm of each head of x, [tokens, heads, head_dim]; weight [head_dim]. An empty name means no
+  /// weight.
+  /// @param scale factor of the result
   constexpr value_id head_norm(value_id x, std::string_view name, float eps, std::uint32_t head_dim, float scale = 1) {
     if (head_dim == 0 || width(x) % head_dim != 0)
       fail(where(name).view(), "an input in multiples of head_dim ", head_dim, "", width(x));
@@ -72,7 +73,7 @@ class trace : public stream_trace {
     return push(o, "head_norm", name, dtype::f32, width(x));
   }
 
-  /// Root-mean-square norm of each of x's groups, [tokens, groups, width of a group]; weight [width of x]
+  /// Root-mean-square norm of each group of x, [tokens, groups, width of a group]; weight [width of x].
   constexpr value_id group_norm(value_id x, std::string_view name, float eps, std::uint32_t groups) {
     if (groups == 1) return rms_norm(x, name, eps);
     if (groups == 0 || width(x) % (4 * groups) != 0)
@@ -86,13 +87,13 @@ class trace : public stream_trace {
     return push(o, "group_norm", name, dtype::f32, width(x));
   }
 
-  /// f32 -> int8 with one scale a token
+  /// Quantises f32 to int8 with one scale for each token.
   constexpr value_id quantize(value_id x, std::string_view name) {
     op o{.kind = op_kind::quantize, .in = {x, none, none}};
     return push(o, "quantize", name, dtype::i8, width(x));
   }
 
-  /// weight [rows, columns] of type; x [tokens, columns] -> f32 [tokens, rows]
+  /// Matrix product: weight [rows, columns] of `type`; x [tokens, columns] -> f32 [tokens, rows].
   constexpr value_id matmul(value_id x, std::string_view name, std::uint32_t rows, std::uint32_t columns, dtype type) {
     type = held_as(name, type);
     if (width(x) != columns) fail(where(name).view(), "linear input width ", columns, "", width(x));
@@ -107,13 +108,13 @@ class trace : public stream_trace {
     return push(o, "matmul", name, dtype::f32, rows);
   }
 
-  /// x + weight; weight [width] f32
+  /// x + weight; weight [width] f32.
   constexpr value_id bias(value_id x, std::string_view name) {
     op o{.kind = op_kind::bias, .in = {x, none, none}, .weight = weight(name, 1, width(x), dtype::f32)};
     return push(o, "bias", name, dtype::f32, width(x));
   }
 
-  /// x times a tensor of one number
+  /// x times a tensor of one number.
   constexpr value_id scale(value_id x, std::string_view name) {
     op o{.kind = op_kind::scale, .in = {x, none, none}, .weight = weight(name, 1, 1, dtype::f32)};
     return push(o, "scale", name, dtype::f32, width(x));
@@ -125,7 +126,7 @@ class trace : public stream_trace {
     return push(o, "add", "residual", dtype::f32, width(a));
   }
 
-  /// bound * tanh(x / bound)
+  /// bound * tanh(x / bound).
   constexpr value_id softcap(value_id x, float bound) {
     if (width(x) % 4 != 0) fail(where("softcap").view(), "a width in multiples of ", 4, "", width(x));
     op o{.kind = op_kind::gated, .in = {x, x, none}, .scale = bound, .act = shader::softcap{}};
@@ -133,19 +134,20 @@ class trace : public stream_trace {
   }
 };
 
-/// Anything that a plan can be made of: a type with `static constexpr graph()` giving a layer that produces logits from
-/// tokens.
+/// A whole model as a layer: it computes logits from tokens and reads no activation.
 template <class T>
 concept source = requires(const T& layer, trace& t) {
   { layer.forward(t) } -> std::same_as<value_id>;
 };
 
+/// A type that a plan can be made of: its `static constexpr graph()` gives the layers of a whole model.
 template <class Model>
 concept traceable = requires {
   { Model::graph() } -> source;
 };
 
-/// A model whose weights are not all held as its layers say: `held` and, by layer, which of its sets `sets`.
+/// A model whose weights do not all have the types that its layers say: `held` lists other types, and `sets` the set of
+/// each layer.
 template <class Model>
 concept holds_own = requires {
   std::span<const held_type>(Model::held);

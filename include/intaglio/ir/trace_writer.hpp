@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A graph while it is written: its ops, values and weights, its repeated blocks, and the first thing that does not fit.
+// Writes a graph: its ops, values and weights, its repeated blocks, and the first thing that does not fit.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,21 @@
 
 namespace intaglio::ir {
 
-/// How a file holds a tensor, which a plan made at run time follows in the place of what the layer says.
+/// The type in which a file holds a tensor. A plan made at run time uses it instead of the layer's own.
 struct held_type {
-  std::string_view name;  ///< as layers name it: "attn_q.weight" for all blocks
+  std::string_view name;  ///< the name that layers use: "attn_q.weight" for all blocks
   dtype type;
-  std::uint8_t set = 0;  ///< of layers that hold it so
+  std::uint8_t set = 0;  ///< the set of layers that hold it in this type
 };
 
 /// Writes a graph. It never throws.
 class trace_writer {
  public:
   constexpr trace_writer() = default;
-  /// Makes a trace that refers to both arguments, which outlive it. @param held types that go before the layers' own
-  /// @param sets of each layer, which of held's sets it has: layers of one block and one set are a kind; empty: all
-  /// have set 0
+  /// Makes a trace that refers to both arguments, which must outlive it.
+  /// @param held types that replace the layers' own
+  /// @param sets the set of each layer in `held`; layers of one block and one set are a kind; empty: all layers have
+  /// set 0
   constexpr explicit trace_writer(std::span<const held_type> held, std::span<const std::uint8_t> sets = {})
       : held_(held), sets_(sets) {}
 
@@ -54,7 +55,7 @@ class trace_writer {
   constexpr dtype type(value_id id) const {
     return id == none ? dtype::f32 : graph_.values[static_cast<std::size_t>(id)].type;
   }
-  /// Name as messages print it: "blk.*." in front of a tensor of the period.
+  /// A tensor's name as messages print it: "blk.*." is in front of a tensor of the period.
   constexpr text<64> where(std::string_view name) const {
     text<64> out;
     if (section_ == section::period) out.append("blk.*.");
@@ -62,8 +63,9 @@ class trace_writer {
     return out;
   }
 
-  /// Traces each kind of block once and notes which layer is of which kind; a block's output takes its input's place.
-  /// @param body (kind, x) traces a block of a kind
+  /// Traces each kind of block once and notes the kind of each layer. The output of a block is the input of the next
+  /// one.
+  /// @param body body(kind, x) traces a block of a kind
   template <class Body>
   constexpr value_id repeat_kinds(value_id x, std::uint32_t layers, const layer_pattern& pattern, std::uint32_t kinds,
                                   Body&& body) {
@@ -96,13 +98,13 @@ class trace_writer {
       return out;
     });
   }
-  /// All layers of one kind.
+  /// Repeats layers that are all of one kind.
   template <class Body>
   constexpr value_id repeat(value_id x, std::uint32_t layers, Body&& body) {
     return repeat(x, layers, layer_pattern{}, body);
   }
 
-  /// @param product that gives the logits or what they are made of; none: the logits are its result
+  /// Sets the graph's output. @param product the result of the head's matrix product; none: the logits are that result
   constexpr void output(value_id logits, value_id product = none) {
     graph_.output = logits;
     graph_.head = product == none ? logits : product;
@@ -122,7 +124,7 @@ class trace_writer {
       auto& known = graph_.weights[i];
       if (known.name.view() != name || (known.where == section::period) != (section_ == section::period)) continue;
       const bool alike = known.type == type && known.rows == rows && known.columns == columns;
-      if (!alike && kind != 0 && (known.kinds & kind) == 0) continue;  // other layers have another type or shape
+      if (!alike && kind != 0 && (known.kinds & kind) == 0) continue;  // layers of another kind may differ
       if (known.rows != rows || known.columns != columns)
         fail(where(name).view(), "the shape of its first use, rows ", known.rows, "", rows);
       if (known.type != type) {
@@ -152,7 +154,7 @@ class trace_writer {
   std::uint8_t block_ = 0;
 
  private:
-  /// Traces the block of each layer's kind in the set that the layer has, each pair of these once: a kind of its own.
+  /// Traces a block for each pair of a block kind and a set of types that occurs. Each such pair is a kind of layer.
   template <class Body>
   constexpr void in_sets(value_id& x, std::uint32_t layers, const layer_pattern& pattern, Body& body) {
     if (sets_.size() != layers) fail("repeat", "a set of types for each layer, ", layers, "", sets_.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel accept: what it computes, its interface, and what plans have to know of it.
+// The kernel accept: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,15 +8,16 @@
 
 namespace intaglio::kernels {
 
-/// Ends a pass whose tokens but the first are drafts: takes drawn[0], then drawn[i] as long as token i of the pass is
-/// drawn[i - 1]. Those taken go where sample puts its token, one after the other; position and generated rise by as
-/// many, count becomes 1, tokens[0] the last of them. ring[ring_size] becomes their number. One invocation.
+/// Ends a pass over drafts: every token of the pass but the first is a draft. Accepts drawn[0], then drawn[i] while
+/// token i of the pass equals drawn[i - 1]. Accepted tokens are stored as sample stores its token, one after the other.
+/// position and generated rise by their number, count becomes 1, tokens[0] becomes the last of them, and
+/// ring[ring_size] their number. One invocation.
 inline constexpr kernel_interface accept_interface{
     "accept",
     {{{"drawn"}, {"state"}, {"ring"}}},
     {{{"workgroup_size"}, {"ring_size"}, {"context"}, {"max_tokens"}, {"draws"}}}};
 
-/// Bytes of the ring: tokens, and how many of them the last accept took.
+/// Bytes of the ring: tokens, and the number of tokens that the last accept took.
 constexpr std::uint64_t ring_bytes(std::uint32_t ring_size) {
   return std::uint64_t{4} * (std::uint64_t{ring_size} + 1);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // exp, log, sine and cosine as the kernels compute them: polynomials of rounded products and sums, so that every device
-// and the CPU give the same bits. shaders/include/arithmetic.glsl holds the same lines. Coefficients: Cephes library
+// and the CPU give the same bits. shaders/include/arithmetic.glsl has the same steps. Coefficients: Cephes library
 // (Moshier), single precision.
 #pragma once
 
@@ -12,8 +12,7 @@
 
 namespace intaglio::kernels::arithmetic {
 
-/// a * b as binary32 has it: the store keeps compilers from joining it with a sum into one rounding, whatever their
-/// flags.
+/// a * b rounded to binary32. The store keeps compilers from fusing the product with a sum, with any flags.
 inline float product(float a, float b) {
   const volatile float stored = a * b;
   return stored;
@@ -33,7 +32,7 @@ inline float exp_reduced(float r, float n) {
   return product((product(p, product(r, r)) + r) + 1.0f, power_of_two(static_cast<std::int32_t>(n)));
 }
 
-/// e^x; 0 below -87, and x over 88 counts as 88.
+/// e^x; 0 for x below -87; x above 88 is clamped to 88.
 inline float exp(float x) {
   if (x < -87.0f) return 0.0f;
   if (x > 88.0f) x = 88.0f;
@@ -82,7 +81,7 @@ struct sine_cosine {
   float sine = 0, cosine = 1;
 };
 
-/// Sine and cosine of a whole turn times phase / 2^32.
+/// Sine and cosine of the angle phase / 2^32 of a full turn.
 inline sine_cosine of_turn(std::uint32_t phase) {
   const std::uint32_t quadrant = (phase + 0x20000000u) >> 30;
   const auto rest = static_cast<std::int32_t>(phase - (quadrant << 30));    // within an eighth of a turn either way
@@ -101,9 +100,9 @@ inline sine_cosine of_turn(std::uint32_t phase) {
   return {(quadrant & 2u) != 0 ? -sine : sine, ((quadrant + 1u) & 2u) != 0 ? -cosine : cosine};
 }
 
-/// The fraction of a turn, times 2^32, that `frequency` radians a position make at `position`; frequency of 2^-31 .. 1,
-/// position under 2^24. Integer throughout: position * mantissa * (2^64 / 2 pi), of which 32 bits below the whole turns
-/// are kept.
+/// The angle position * frequency as a fraction of a full turn, in units of 2^-32. frequency: radians a position, 2^-31
+/// .. 1; position: under 2^24. The computation is integer throughout: position * mantissa * (2^64 / 2 pi), of which the
+/// 32 bits below the whole turns are kept.
 inline std::uint32_t rope_phase(std::uint32_t position, float frequency) {
   const auto bits = std::bit_cast<std::uint32_t>(frequency);
   const std::uint64_t steps = std::uint64_t{position} * ((bits & 0x007fffffu) | 0x00800000u);

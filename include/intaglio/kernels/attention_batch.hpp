@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel attention_batch: what it computes, its interface, and what plans have to know of it.
+// The kernel attention_batch: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,8 +8,8 @@
 
 namespace intaglio::kernels {
 
-/// attention with splits 1 for passes of a few tokens: workgroup (x, y) does heads_together heads, 1 or 2 that share
-/// keys and values, of a token. head_dim at most 256; workgroup_size a multiple of heads_together.
+/// attention with splits 1 for passes of a small batch of tokens. Workgroup (x, y) computes heads_together heads, 1 or
+/// 2 that share keys and values, of a token. head_dim: at most 256; workgroup_size: a multiple of heads_together.
 inline constexpr kernel_interface attention_batch_interface{
     "attention_batch",
     {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"sinks"}}},

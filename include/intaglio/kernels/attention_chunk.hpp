@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel attention_chunk: what it computes, its interface, and what plans have to know of it.
+// The kernel attention_chunk: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,8 +8,8 @@
 
 namespace intaglio::kernels {
 
-/// attention with splits 1 for up to max_tokens tokens: workgroup (x, y) does head x of the attention_tile tokens from
-/// (its number from the end) * attention_tile on. head_dim at most 256.
+/// attention with splits 1 for up to max_tokens tokens. Workgroup (x, y) computes head x for attention_tile tokens; its
+/// tile's first token is attention_tile times y counted from the last tile. head_dim: at most 256.
 inline constexpr kernel_interface attention_chunk_interface{
     "attention_chunk",
     {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"sinks"}}},

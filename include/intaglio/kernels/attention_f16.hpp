@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel attention_f16: what it computes, its interface, and what plans have to know of it.
+// The kernel attention_f16: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,9 +8,9 @@
 
 namespace intaglio::kernels {
 
-/// attention_chunk in another arithmetic, in tiles of attention_f16_tile tokens: queries, keys, values and
-/// probabilities as f16, sums in f32. The modules for cooperative matrices want workgroups of 4 subgroups of 32, and
-/// head_dim a multiple of 16, beyond 128 of 32; that by fragments 64 to 128.
+/// attention_chunk in f16, in tiles of attention_f16_tile tokens: queries, keys, values and probabilities are f16, sums
+/// f32. The modules with cooperative matrices need workgroups of 4 subgroups of 32 and head_dim a multiple of 16, above
+/// 128 of 32; the module with fragments needs a head_dim of 64 to 128.
 inline constexpr kernel_interface attention_f16_interface{
     "attention_f16",
     {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"sinks"}}},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Where the elements of a layer's key and value cache are. Keys are in octets of 8 positions, so that neighbouring
-// lanes, a position each, read 16 neighbouring bytes of f16 each; values stand row by row. Of a coded cache both
-// are in octets of positions, each with its factors behind its codes.
+// Layout of a layer's key and value cache. Keys are stored in octets of 8 positions, so that neighbouring lanes, each
+// with one position, read neighbouring 16 bytes of f16. Values are stored row by row. In a coded cache both are stored
+// in octets of positions, each with its codes first and its factors after them.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -13,21 +13,21 @@
 
 namespace intaglio::kernels {
 
-/// Positions of a block of keys, and channels of a chunk of one; head_dim is a multiple of it.
+/// Positions of a block of keys, and channels of a block's chunk; head_dim is a multiple of it.
 inline constexpr std::uint32_t cache_octet = 8;
-/// Positions whose scores share a maximum: attention takes them at once and merges what comes of them in order.
+/// Positions whose scores share one maximum. Attention handles a span at once and merges the spans' results in order.
 inline constexpr std::uint32_t attention_span = 256;
 
-/// Spans of a context.
+/// Number of spans of a context.
 constexpr std::uint32_t attention_spans(std::uint32_t context) {
   return (context + attention_span - 1) / attention_span;
 }
 
-/// Spans that hold a window of positions, wherever the window begins.
+/// Number of spans that can hold a window of positions, at any first position.
 constexpr std::uint32_t attention_window_spans(std::uint32_t window) {
   return (window + attention_span - 2) / attention_span + 1;
 }
-/// Slots of a ring for a window and passes of up to `tokens` tokens: whole spans.
+/// Slots of a ring cache for a window and passes of up to `tokens` tokens, in whole spans.
 constexpr std::uint32_t ring_slots(std::uint32_t window, std::uint32_t tokens) {
   return (window + tokens - 1 + attention_span - 1) / attention_span * attention_span;
 }
@@ -54,13 +54,13 @@ constexpr std::uint64_t value_cache_index(std::uint32_t kv_head, std::uint32_t p
   return (std::uint64_t{kv_head} * context + position) * head_dim + channel;
 }
 
-/// How the elements of a cache are held. A cache of codes has blocks of cache_block channels of one position, each with
-/// an f16 factor: value = factor * (code - zero), as blocks of the weights' codec of the same name.
+/// How the elements of a cache are stored. A coded cache has blocks of cache_block channels of one position, each with
+/// an f16 factor: value = factor * (code - zero), like blocks of the weights' codec of the same name.
 struct cache_codec {
   element type = element::f16;
   std::string_view name = "f16";
-  std::uint32_t bits = 16;  ///< of an element or a code
-  std::uint32_t zero = 0;   ///< what is subtracted from codes; 0: these are signed
+  std::uint32_t bits = 16;  ///< bits of an element or a code
+  std::uint32_t zero = 0;   ///< value that is subtracted from codes; 0: codes are signed
 };
 inline constexpr cache_codec cache_codecs[] = {{element::f16, "f16", 16, 0},
                                                {element::f32, "f32", 32, 0},
@@ -77,16 +77,16 @@ constexpr bool is_coded(element type) { return type > element::bf16; }
 inline constexpr std::uint32_t cache_block = 32;
 constexpr std::uint32_t cache_blocks(std::uint32_t head_dim) { return (head_dim + cache_block - 1) / cache_block; }
 
-/// Bytes of an octet of positions of one head of a coded cache: codes of keys as [chunks of 8 channels, 8 positions],
-/// those of values as [8 positions, chunks], 8 codes each, the first in the lowest bits; then the factors, as
-/// [pairs of blocks, 8 positions, 2].
+/// Bytes of an octet of positions of one head of a coded cache. Codes of keys: [chunks of 8 channels, 8 positions];
+/// codes of values: [8 positions, chunks]; each of 8 codes, the first in the lowest bits. The factors follow: [pairs of
+/// blocks, 8 positions, 2].
 constexpr std::uint64_t cache_code_bytes(element type, std::uint32_t head_dim) {
   return std::uint64_t{cache_octet} * head_dim * cache_codec_of(type).bits / 8;
 }
 constexpr std::uint64_t cache_octet_bytes(element type, std::uint32_t head_dim) {
   return cache_code_bytes(type, head_dim) + 4 * cache_octet * ((cache_blocks(head_dim) + 1) / 2);
 }
-/// Where 8 codes begin and their factor, in bytes of a layer's keys, or values.
+/// Byte offsets of 8 codes and of their factor in a layer's keys or values.
 struct coded_place {
   std::uint64_t codes = 0, factor = 0;
 };

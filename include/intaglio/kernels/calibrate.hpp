@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel calibrate: what it computes, and its interface.
+// The kernel calibrate: its computation and its interface.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,8 +8,8 @@
 
 namespace intaglio::kernels {
 
-/// 64 x `rounds` multiplications and additions in each invocation, memory left alone: what benchmarks warm a device by
-/// and see its clock. In no plan.
+/// 64 x `rounds` multiplications and additions in each invocation, without memory traffic. Benchmarks use it to warm up
+/// a device and to measure its clock. No plan has it.
 inline constexpr kernel_interface calibrate_interface{
     "calibrate", {{{"output"}, {"rounds", field_type::u32}}}, {{{"workgroup_size"}}}};
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Every kernel of the library: its interface and, in its comment, what it computes. Rows are tokens of the pass; a
-// kernel leaves tokens at or past state.count untouched. Floating-point orders are fixed (docs/kernels.md), so that
-// decode and prefill give the same bits. subgroup_width is the subgroup size where the pipeline asks for one or the
-// device has but one (drivers then drop what other sizes need), 0 where it is open. Weight addresses, arena offsets and
-// sizes come from the plan.
+// The catalogue of all kernels: each one's interface and, in its comment, its computation. Rows are tokens of the pass;
+// a kernel does not write rows from state.count on. Floating-point orders are fixed (docs/kernels.md), so that decode
+// and prefill give the same bits. subgroup_width is the subgroup size if the pipeline requires one or the device has
+// only one (drivers then drop code for other sizes); 0: it is not known. Weight addresses, arena offsets and sizes come
+// from the plan.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -67,12 +67,12 @@
 
 namespace intaglio::kernels {
 
-/// Passes over a batch (slot_words above 0, of kernels that have it): row t is the next token of the session in slot t,
-/// whose state begins at word first_slot + t * slot_words (kernels/state.hpp). Its position is position of that, and
-/// the cache is a pool of `context` positions in pages of page_size (a multiple of 8 that divides attention_span, or a
-/// multiple of that): position p is in page page_table[p / page_size]. Rows whose slot has count 0 are left out by
-/// what reads or writes caches, history or ring; max_tokens is then the words between a slot's token and its history,
-/// the token counted.
+/// Passes over a batch (slot_words above 0, in kernels that have this constant). Row t is the next token of the session
+/// in slot t. The slot's state begins at word first_slot + t * slot_words (kernels/state.hpp); the row's position is
+/// that state's. The cache is a pool of `context` positions in pages of page_size (a multiple of 8 that divides
+/// attention_span, or a multiple of attention_span): position p is in page page_table[p / page_size]. Kernels that read
+/// or write caches, history or ring skip rows whose slot has count 0. max_tokens is then the number of words from a
+/// slot's token, included, to its history.
 
 template <class... Kernels>
 struct kernel_list {};
@@ -89,7 +89,7 @@ using all_kernels =
                 layers_rows_normed_kernel, layers_batch_normed_kernel, gated_kernel, short_conv_kernel,
                 delta_net_kernel, head_gate_kernel, streams_kernel>;
 
-/// What `f` makes of a kernel's descriptor, given as a std::type_identity.
+/// Calls `f` with a kernel's descriptor as a std::type_identity.
 template <class F, class... Kernels>
 constexpr void visit(kernel which, F&& f, kernel_list<Kernels...>) {
   (void)((Kernels::id == which && (f(std::type_identity<Kernels>{}), true)) || ...);
@@ -108,26 +108,26 @@ constexpr bool are_in_order(kernel_list<Kernels...>) {
   std::size_t at = 0;
   return ((static_cast<std::size_t>(Kernels::id) == at++) && ...);
 }
-/// Whether a descriptor's constants are as many as those of the interface that its modules are held against.
+/// Whether descriptors have as many constants as the interfaces that their modules are checked against.
 template <class... Kernels>
 constexpr bool have_all_constants(kernel_list<Kernels...>) {
   return ((sizeof(typename Kernels::constants) == 4 * Kernels::face.specialization_count()) && ...);
 }
-/// What `f` says of each kernel, by its number.
+/// The results of `f` for all kernels, by kernel number.
 template <class F, class... Kernels>
-constexpr std::array<bool, sizeof...(Kernels)> told_of(F f, kernel_list<Kernels...>) {
+constexpr std::array<bool, sizeof...(Kernels)> flags_of(F f, kernel_list<Kernels...>) {
   return {f(std::type_identity<Kernels>{})...};
 }
 inline constexpr auto do_all_layers =
-    told_of([]<class Kernel>(std::type_identity<Kernel>) { return all_layers<Kernel>; }, all_kernels{});
+    flags_of([]<class Kernel>(std::type_identity<Kernel>) { return all_layers<Kernel>; }, all_kernels{});
 inline constexpr auto exchange_places_of_their_own =
-    told_of([]<class Kernel>(std::type_identity<Kernel>) { return exchanging<Kernel>; }, all_kernels{});
+    flags_of([]<class Kernel>(std::type_identity<Kernel>) { return exchanging<Kernel>; }, all_kernels{});
 inline constexpr auto have_helpers =
-    told_of([]<class Kernel>(std::type_identity<Kernel>) { return helped<Kernel>; }, all_kernels{});
+    flags_of([]<class Kernel>(std::type_identity<Kernel>) { return helped<Kernel>; }, all_kernels{});
 inline constexpr auto are_held_against_chain =
-    told_of([]<class Kernel>(std::type_identity<Kernel>) { return requires { Kernel::is_held_against_chain; }; },
-            all_kernels{});
-inline constexpr auto leave_chain_bits = told_of(
+    flags_of([]<class Kernel>(std::type_identity<Kernel>) { return requires { Kernel::is_held_against_chain; }; },
+             all_kernels{});
+inline constexpr auto leave_chain_bits = flags_of(
     []<class Kernel>(std::type_identity<Kernel>) { return requires { Kernel::leaves_chain_bits; }; }, all_kernels{});
 inline constexpr auto catalogue = faces_of(all_kernels{});
 static_assert(catalogue.size() == kernel_count && are_in_order(all_kernels{}) && have_all_constants(all_kernels{}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Holds every embedded shader against the catalogue while compiling. Including this file is the check.
+// Compares every embedded shader with the catalogue at compile time. Including this file is the check.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The modules of each kernel with what they demand of a device, so that planning can ask for it without the modules
-// themselves.
+// The modules of each kernel with their demands of a device, so that planning can query these without the modules'
+// code.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -18,13 +18,13 @@
 
 namespace intaglio::kernels {
 
-/// Which devices a module is for.
+/// The devices that a module is for.
 enum class module_target : std::uint8_t {
   any,          ///< every device
-  gpu,          ///< all but CPU drivers with wide loads
+  gpu,          ///< all except CPU drivers with wide loads
   cpu,          ///< CPU drivers with wide loads
   matrix,       ///< devices with cooperative matrices
-  batch_matrix  ///< devices with cooperative matrices, in tiles that are chosen at run time
+  batch_matrix  ///< devices with cooperative matrices; its tiles are chosen at run time
 };
 
 /// A module of a kernel, without its code.
@@ -32,8 +32,8 @@ struct declared_module {
   kernel of;
   module_target target;
   std::string_view name;                   ///< as in kernels/spirv/
-  void (*demand)(module_use&);             ///< fills in what a use of it demands
-  std::span<const unsigned> capabilities;  ///< as SPIR-V numbers them
+  void (*demand)(module_use&);             ///< computes the demands of a use of it
+  std::span<const unsigned> capabilities;  ///< as numbered in SPIR-V
 };
 
 /// All modules, in the order of the kernels.
@@ -123,7 +123,7 @@ inline constexpr auto declared_modules = std::to_array<declared_module>({
 #undef INTAGLIO_MODULE
 });
 
-/// What a module demands with these specialization constants, by constant_id.
+/// The demands of a module with the given specialization constants, by constant_id.
 constexpr module_use use_of(const declared_module& module, std::span<const std::uint32_t> constants) {
   module_use out{constants};
   module.demand(out);
@@ -136,7 +136,7 @@ struct named_constant {
   std::uint64_t value;
 };
 /// Shared memory of a module in bytes.
-/// @param constants all on which it depends; where one of them is missing, no memory is enough
+/// @param constants all constants that it depends on; if one is missing, the result is the largest number
 constexpr std::uint64_t shared_memory_bytes(std::string_view module, std::initializer_list<named_constant> constants) {
   constexpr std::uint64_t never = (std::numeric_limits<std::uint64_t>::max)();
   for (const declared_module& each : declared_modules) {

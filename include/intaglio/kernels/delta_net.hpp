@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel delta_net: what it computes, its interface, and what plans have to know of it.
+// The kernel delta_net: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,19 +8,20 @@
 
 namespace intaglio::kernels {
 
-/// The gated delta rule, from token to token, for each value head: with q and k of its key head, each divided by its
-/// length (1e-6 added to the square), q by sqrt(key_dim) too, b = 1 / (1 + exp(-beta)) and a = exp(decay *
-/// softplus(alpha + shift)): S = a S; d = b (v - S^T k); S = S + k d^T; output = S^T q. S is `recurrent`, f32
-/// [value_heads, key_dim, value_dim]; where the position is 0 it is not read, and is 0. qkv: f32 [tokens, 2 key_heads *
-/// key_dim + value_heads * value_dim], q, then k, then v. Value head h has key head h / (value_heads / key_heads), or,
-/// where in_turn is 1, h % key_heads. beta, alpha: f32, gate_stride floats from one token to the next, of head h at
-/// h / group * gate_group + h % group for group = value_heads / key_heads. decay, shift: f32 [value_heads]. output: f32
-/// [tokens, value_heads * value_dim]. `parts` workgroups share the columns of a head (x). Of a batch, where slot_words
-/// is not 0, a token (y) is a slot's, and its S stands slot_floats floats behind that of the slot before. `lanes`
-/// invocations, 1 or 4, share a column; sums over its rows are of four, each of every fourth row, (0 + 1) + (2 + 3).
-/// Where `state_space` is 1 it is Mamba-2's rule: qkv has v, then k, then q, which are taken as they are, and beta is
-/// not read; b = softplus(alpha + shift), d = b v, and output = (S^T q + skip v) * gate / (1 + exp(-gate)), with skip:
-/// f32 [value_heads], gate: f32 as the output.
+/// The gated delta rule, token by token, for each value head. q and k are those of its key head, each divided by its
+/// length (1e-6 is added to the square), q also by sqrt(key_dim). With b = 1 / (1 + exp(-beta)) and a = exp(decay *
+/// softplus(alpha + shift)): S = a S; d = b (v - S^T k); S = S + k d^T; output = S^T q.
+/// S is `recurrent`, f32 [value_heads, key_dim, value_dim]; at position 0 it is not read and counts as 0. qkv: f32
+/// [tokens, 2 key_heads * key_dim + value_heads * value_dim], q, then k, then v. output: f32 [tokens, value_heads *
+/// value_dim]. decay, shift: f32 [value_heads].
+/// Value head h has key head h / (value_heads / key_heads), or h % key_heads with in_turn 1. beta, alpha: f32 with
+/// gate_stride floats a token; head h is at h / group * gate_group + h % group, with group = value_heads / key_heads.
+/// `parts` workgroups split the columns of a head (x). In a batch (slot_words not 0) token y belongs to slot y, and
+/// each slot's S is slot_floats floats after the previous slot's. `lanes` invocations, 1 or 4, share a column. Sums
+/// over its rows are made of four sums, each of every fourth row, added as (0 + 1) + (2 + 3).
+/// state_space 1: Mamba-2's rule. qkv has v, then k, then q, which are used unchanged; beta is not read; b =
+/// softplus(alpha + shift), d = b v, and output = (S^T q + skip v) * gate / (1 + exp(-gate)), with skip: f32
+/// [value_heads], gate: f32 [tokens, value_heads * value_dim].
 inline constexpr kernel_interface delta_net_interface{
     "delta_net",
     {{{"qkv"}, {"beta"}, {"alpha"}, {"decay"}, {"shift"}, {"skip"}, {"gate"}, {"output"}, {"recurrent"}, {"state"}}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel dense_batch: what it computes, its interface, and what plans have to know of it.
+// The kernel dense_batch: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,8 +8,8 @@
 
 namespace intaglio::kernels {
 
-/// dense_matmul of what rms_norm left, with one read of the weights for every tile of up to 8 tokens. The grid strides
-/// over groups of dense_batch_rows rows, times the number of tiles in y; all tokens of tiles can be read.
+/// dense_matmul of an input that rms_norm normalised, with one read of the weights for every tile of up to 8 tokens.
+/// Grid x strides over groups of dense_batch_rows rows, grid y over tiles. All tokens of a tile must be readable.
 inline constexpr kernel_interface dense_batch_interface{
     "dense_batch",
     {{{"input"}, {"weight"}, {"output"}, {"state"}}},

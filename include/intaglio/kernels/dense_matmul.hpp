@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel dense_matmul: what it computes, its interface, and what plans have to know of it.
+// The kernel dense_matmul: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,11 +8,11 @@
 
 namespace intaglio::kernels {
 
-/// logits[token, row] = sum over columns of weight[row, column] * rms_norm(x)[token, column] * norm_weight[column]; the
-/// language model head. input f32 [tokens, columns]; weight [rows, columns] row-major of weight_element; output f32
-/// [tokens, rows]. Grid x strides over rows, grid y is the token. With keeps_firsts 1 each workgroup leaves the first
-/// of its tokens in the sampler's order in `firsts`, [tokens, groups x] of {u32 key, u32 ~id}
-/// (shaders/include/first_token.glsl).
+/// The language model head: logits[token, row] = sum over columns of weight[row, column] * rms_norm(x)[token, column] *
+/// norm_weight[column]. input f32 [tokens, columns]; weight [rows, columns] row-major of weight_element; output f32
+/// [tokens, rows]. Grid x strides over rows, grid y is the token.
+/// keeps_firsts 1: each workgroup writes the first of its tokens in the sampler's order to `firsts`, [tokens, groups x]
+/// of {u32 key, u32 ~id} (shaders/include/first_token.glsl).
 inline constexpr kernel_interface dense_matmul_interface{
     "dense_matmul",
     {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}, {"firsts"}}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel dense_rows: what it computes, its interface, and what plans have to know of it.
+// The kernel dense_rows: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,9 +8,9 @@
 
 namespace intaglio::kernels {
 
-/// dense_batch of one token for CPU drivers: workgroup (x, y) has the rows_together rows from (x + y * groups x) *
-/// rows_together on; columns a multiple of 32; at most 2^20 workgroups. dense_rows_most bounds its code, which has no
-/// loops.
+/// dense_batch of one token for CPU drivers, unrolled. Workgroup (x, y) has rows_together rows, from row (x + y *
+/// groups x) * rows_together on. columns: a multiple of 32; at most 2^20 workgroups. dense_rows_most bounds the size of
+/// its code.
 inline constexpr kernel_interface dense_rows_interface{
     "dense_rows",
     {{{"input"}, {"weight"}, {"output"}, {"state"}, {"binary", field_type::binary}}},
@@ -19,7 +19,7 @@ inline constexpr std::uint32_t dense_rows_most = 8, dense_rows_words = 2048;
 constexpr bool has_dense_rows(codec type, std::uint32_t columns) {
   return columns % 32 == 0 && columns / (type == codec::f32 ? 1 : 2) <= dense_rows_words;
 }
-/// Rows of a workgroup: enough to be worth starting one, few enough to compile.
+/// Rows of a workgroup: enough to be worth starting it, few enough to compile.
 constexpr std::uint32_t dense_rows_together(std::uint32_t columns) {
   return columns >= dense_rows_words                     ? 1
          : columns <= dense_rows_words / dense_rows_most ? dense_rows_most

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a kernel's header says of it, for all kernels alike: its specialization constants as a struct, its modules with
-// what each demands, and how a dispatch is shared out on a device.
+// The parts of a kernel's descriptor that all kernels share: its specialization constants as a struct, its modules with
+// their demands, and the distribution of a dispatch on a device.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -18,20 +18,20 @@
 
 namespace intaglio::kernels {
 
-/// A module of a kernel; the first that a device has all for is taken.
+/// A module of a kernel and its demands. The first candidate whose demands a device meets is used.
 struct candidate {
   variant which;
   demands needs;
 };
 
-/// What a kernel rounds its results to, which the device's own roots, divisions and order of sums may tip the other
-/// way: int8 behind a norm; halves, by cooperative matrices or behind a norm; the cache's elements.
+/// The type to which a kernel rounds its results, where a device's own square roots, divisions or order of sums may
+/// change the rounding: int8 after a norm; f16, by cooperative matrices or after a norm; the cache's elements.
 enum class rounding : std::uint8_t { none, int8, f16, cache };
 
 /// Specialization constants by id, as bits.
 using constant_words = std::array<std::uint32_t, max_specialization_constants>;
 
-/// Constants from their words. @tparam Constants words in the order of their ids
+/// Constants from their words. @tparam Constants a struct of 4-byte members in the order of their ids
 template <class Constants>
 constexpr Constants constants_from(const constant_words& from) {
   static_assert(std::is_trivially_copyable_v<Constants> && sizeof(Constants) % 4 == 0);
@@ -50,55 +50,55 @@ constexpr void store(const Constants& what, constant_words& to) {
   for (std::size_t i = 0; i < words.size(); ++i) to[i] = words[i];
 }
 
-/// How a kernel rounds its input; none where the kernel does not say.
+/// How a kernel rounds its input; none if the kernel does not state it.
 template <class Kernel>
 constexpr rounding rounding_of(const typename Kernel::constants& c) {
   if constexpr (requires { Kernel::rounds(c); }) return Kernel::rounds(c);
   else return rounding::none;
 }
-/// Tokens that a proof of the kernel takes. Tiles show their borders only to more than the first of them has.
+/// Number of tokens in a proof of the kernel. A kernel with tiles needs more tokens than one tile has.
 template <class Kernel>
 constexpr std::uint32_t proof_tokens() {
   if constexpr (requires { Kernel::proof_tokens; }) return Kernel::proof_tokens;
   else return 2;
 }
-/// Whether a kernel is all layers in one dispatch: made of a chain's dispatches, which are its reference.
+/// Whether a kernel computes all layers in one dispatch. It is made from a chain of dispatches, which is its reference.
 template <class Kernel>
 concept all_layers = requires { Kernel::does_all_layers; };
-/// Whether its workgroups exchange places of their own, by the constants that its shader computes them from.
+/// Whether a kernel's workgroups exchange values at offsets that its constants define.
 template <class Kernel>
 concept exchanging = requires(const typename Kernel::constants& c) { Kernel::exchange(c); };
-/// Whether some of its workgroups help the others.
+/// Whether some of a kernel's workgroups help the others.
 template <class Kernel>
 concept helped = requires { Kernel::has_helpers; };
 
-/// How a dispatch is shared out: workgroups, and subgroups of each.
+/// The distribution of a dispatch: workgroups, and subgroups of each.
 struct launch {
   std::array<std::uint32_t, 3> groups{1, 1, 1};
   std::uint32_t subgroups = 1;
-  std::uint32_t least_groups = 0;  ///< of workgroups that wait for each other; 0: as many as groups says
+  std::uint32_t least_groups = 0;  ///< fewest workgroups that wait for each other; 0: `groups`
 
-  /// Workgroups that wait for each other, on a device; 0: not as many run at once as they must be.
+  /// Number of workgroups that wait for each other on a device; 0: too few run there at once.
   constexpr std::uint32_t resident(const device_class& device) const {
     const std::uint32_t out = groups[0] < device.resident_workgroups ? groups[0] : device.resident_workgroups;
     return out < (least_groups != 0 ? least_groups : groups[0]) ? 0 : out;
   }
 };
-/// Tokens of a pass. Recordings over fewer than all rows of a sequence have launches of their own.
+/// Tokens of a pass. Recordings for fewer rows than the sequence has get launches of their own.
 struct pass_rows {
-  std::uint32_t rows = 0;  ///< of the pass; 0: all
-  std::uint32_t all = 0;   ///< of the sequence
-  /// What is left of workgroups that each have as many rows.
+  std::uint32_t rows = 0;  ///< rows of the pass; 0: all
+  std::uint32_t all = 0;   ///< rows of the sequence
+  /// The share of the workgroups that the pass needs, where every row has the same number of them.
   constexpr std::uint32_t share(std::uint32_t groups) const {
     if (rows == 0) return groups;
     const std::uint32_t out = groups * rows / all;
     return out == 0 ? 1 : out;
   }
-  /// Tokens of the pass. @param room those of the whole sequence
+  /// Tokens of the pass. @param room tokens of the whole sequence
   constexpr std::uint32_t tokens(std::uint32_t room) const { return rows != 0 ? rows : room; }
 };
 
-/// The first module whose demands are met, whatever the dispatch is. The last of each kernel demands nothing.
+/// The first module whose demands are met, for any dispatch. The last candidate of each kernel demands nothing.
 template <class Kernel>
 constexpr variant first_candidate(demands offers) {
   for (const candidate& each : Kernel::candidates)
@@ -106,8 +106,8 @@ constexpr variant first_candidate(demands offers) {
   return Kernel::candidates[std::size(Kernel::candidates) - 1].which;
 }
 
-/// Fits a dispatch to a device: its module, and what constants and launch are there.
-/// A descriptor that has more to say than its list of modules has a function `fit` of its own.
+/// Fits a dispatch to a device: chooses its module, constants and launch. A descriptor that needs more than its list of
+/// modules has a function `fit` of its own.
 template <class Kernel>
 constexpr variant fit(typename Kernel::constants& c, launch& of, const device_class& device, const pass_rows& pass) {
   if constexpr (requires { Kernel::fit(c, of, device, pass); }) {
@@ -118,8 +118,8 @@ constexpr variant fit(typename Kernel::constants& c, launch& of, const device_cl
   }
 }
 
-/// Fits a resident kernel to a device: its workgroups wait for each other, so there are as many as run at once. Where
-/// sessions are `slot_count`, a pass over fewer has less to compute.
+/// Fits a resident kernel to a device. Its workgroups wait for each other, so there may only be as many as run at once.
+/// A pass over fewer sessions than the plan's slots has less to compute.
 template <class Constants>
 constexpr void fit_resident(Constants& c, launch& of, const device_class& device, const pass_rows& pass) {
   if (const std::uint32_t parts = of.resident(device); parts != of.groups[0]) c.parts = of.groups[0] = parts;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What planning needs to know of a device, as a value: facts, no choices. Classes with names are in
-// plan/device_classes.hpp; runtime/device_class.hpp makes one of a device.
+// A kind of device as planning sees it: facts, no choices. Named classes are in plan/device_classes.hpp;
+// runtime/device_class.hpp makes a class from a device.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -14,36 +14,36 @@ namespace intaglio::kernels {
 /// Element of a cooperative matrix.
 enum class matrix_element : std::uint8_t { none, f16, f32, s8, s32 };
 
-/// One product that a subgroup does at once: A [m, k] times B [k, n] plus C [m, n].
+/// One matrix product that a subgroup computes at once: A [m, k] times B [k, n] plus C [m, n].
 struct matrix_shape {
   std::uint32_t m = 0, n = 0, k = 0;
-  matrix_element factors = matrix_element::none, sums = matrix_element::none;  ///< of A and B; of C and the result
+  matrix_element factors = matrix_element::none, sums = matrix_element::none;  ///< of A, B; of C, result
   friend constexpr bool operator==(const matrix_shape&, const matrix_shape&) = default;
 };
-/// What modules multiply by: 16 rows, 16 columns of B where chunks are multiplied, 8 where a few tokens are.
+/// The shapes that modules use: 16 rows, and 16 columns of B for chunks, 8 for small batches of tokens.
 inline constexpr matrix_shape int8_wide{16, 16, 32, matrix_element::s8, matrix_element::s32};
 inline constexpr matrix_shape int8_narrow{16, 8, 32, matrix_element::s8, matrix_element::s32};
 inline constexpr matrix_shape f16_wide{16, 16, 16, matrix_element::f16, matrix_element::f32};
 inline constexpr matrix_shape f16_narrow{16, 8, 16, matrix_element::f16, matrix_element::f32};
 inline constexpr std::array<matrix_shape, 4> known_matrix_shapes{int8_wide, int8_narrow, f16_wide, f16_narrow};
 
-/// Shared memory that plans count on. Kernels with a constant `narrow` do with half of it.
+/// Shared memory that plans rely on. Kernels with a constant `narrow` can run with half of it.
 inline constexpr std::uint32_t usual_shared_memory_bytes = 32768;
-/// Shared memory and subgroup width that the modules with matrices rely on.
+/// Shared memory and subgroup width that modules with matrices rely on.
 inline constexpr std::uint32_t matrix_shared_memory_bytes = 49152, matrix_subgroup_width = 32;
 
-/// A bit for each thing that a module may demand of a device.
+/// Features of a device that a module may demand, one bit each.
 enum class demand : std::uint32_t {
   wide_loads = 1,       ///< a CPU driver with loads of 64 bits, which packs no dot products
-  narrow_loads = 2,     ///< any other
+  narrow_loads = 2,     ///< any other device
   integer_dot = 4,      ///< packed dot products
-  int8_fragments = 8,   ///< int8_wide, whose invocations fill such matrices from memory by 64-bit addresses
+  int8_fragments = 8,   ///< int8_wide, and invocations can load fragments from memory by 64-bit addresses
   f16_matrices = 16,    ///< f16_wide
   narrow_int8 = 32,     ///< int8_wide and int8_narrow
-  f16_fragments = 128,  ///< f16_narrow, whose invocations fill such matrices from memory by 64-bit addresses
-  narrow_f16 = 64,      ///< and f16_narrow
+  f16_fragments = 128,  ///< f16_narrow, and invocations can load fragments from memory by 64-bit addresses
+  narrow_f16 = 64,      ///< f16_wide and f16_narrow
 };
-/// Several of them.
+/// A set of demands.
 struct demands {
   std::uint32_t bits = 0;
   constexpr demands() = default;
@@ -57,21 +57,21 @@ struct demands {
 };
 constexpr demands operator|(demand a, demand b) { return demands(a) | demands(b); }
 
-/// Facts of a kind of device. Sizes are limits: what such a device offers at least.
+/// Facts of a kind of device. Sizes are lower bounds: every such device offers at least that.
 struct device_class {
   std::string_view name;
   bool is_cpu = false;
-  bool shares_memory = false;          ///< with the host
-  std::uint32_t subgroup_size = 32;    ///< that kernels run at; a plan holds for narrower ones too
-  bool selects_subgroup_size = false;  ///< pipelines ask for that size
+  bool shares_memory = false;          ///< device and host share memory
+  std::uint32_t subgroup_size = 32;    ///< size at which kernels run; a plan also holds for narrower subgroups
+  bool selects_subgroup_size = false;  ///< pipelines require subgroup_size
   std::uint32_t workgroup_invocations = 128, shared_memory_bytes = 16384, workgroup_count = 65535;
   bool integer_dot = false;
   bool mixed_dot = false;  ///< packed dot products of signed and unsigned bytes are one instruction
   bool int64 = false, int8 = false, float16 = false;
-  bool ballot = false;                                              ///< subgroups broadcast
-  std::array<matrix_shape, known_matrix_shapes.size()> matrices{};  ///< those of known_matrix_shapes that it has
-  /// Workgroups of all layers in one dispatch that surely run at once; 0: not known. Of a CPU driver 1: it runs them
-  /// one after the other or at once, and each comes to its end.
+  bool ballot = false;                                              ///< subgroups support ballot and broadcast
+  std::array<matrix_shape, known_matrix_shapes.size()> matrices{};  ///< of known_matrix_shapes
+  /// Workgroups of a resident dispatch that are sure to run at once; 0: not known. For a CPU driver 1: it runs
+  /// workgroups at once or one after the other, and each finishes.
   std::uint32_t resident_workgroups = 0;
 
   friend constexpr bool operator==(const device_class&, const device_class&) = default;
@@ -81,7 +81,7 @@ struct device_class {
       if (each == wanted) return true;
     return false;
   }
-  /// What modules may demand of it.
+  /// The demands that a device of this class meets.
   constexpr demands offers() const {
     const bool wide = is_cpu && int64 && ballot, fits = shared_memory_bytes >= matrix_shared_memory_bytes,
                as_wide = subgroup_size == matrix_subgroup_width;
@@ -96,8 +96,8 @@ struct device_class {
     if (f16_matrices && multiplies(f16_narrow) && int64) out = out | demand::f16_fragments;
     return out;
   }
-  /// Whether the registers of a workgroup are so few that one of many invocations would keep its numbers in memory:
-  /// GPUs whose subgroups are wider than the 32 lanes that kernels are laid out for.
+  /// Whether the registers of a workgroup are so few that wide workgroups would spill to memory: on GPUs whose
+  /// subgroups are wider than the 32 lanes that kernels are written for.
   constexpr bool registers_are_shared() const { return !is_cpu && subgroup_size > 32; }
   constexpr device_class without_residency() const {
     device_class out = *this;
@@ -109,7 +109,7 @@ struct device_class {
     out.matrices = {};
     return out;
   }
-  /// Whether a device with these facts has all that a class has, so that what is planned for the class runs on it.
+  /// Whether a device with these facts offers everything that a class does, so that plans for the class run on it.
   constexpr bool meets(const device_class& wanted) const {
     for (const matrix_shape& each : wanted.matrices)
       if (each != matrix_shape{} && !multiplies(each)) return false;

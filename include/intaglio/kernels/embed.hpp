@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel embed: what it computes, its interface, and what plans have to know of it.
+// The kernel embed: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,14 +8,16 @@
 
 namespace intaglio::kernels {
 
-/// x[token, :] = table[state.tokens[token], :] * scale, widened to f32; scale 0 is none. Token ids at or past
-/// vocab_size read row 0. With `kinds` not 0 a row of kind_table, f32 [kinds, width], is added: 0, or 1 from position
-/// state.second_text on where that is not 0. Then, with `positions` not 0, row position + token of position_table, f32
-/// [positions, width], the last one for what is behind it. table: a weight of matmul of the codec table_element. Writes
-/// state.history[position + token] as well. One workgroup a token (y). With blank_quads not 0 further workgroups (x)
-/// fill with ones what a pass's workgroups wait for: `blank`, blank_quads quads of words, and of blank_spans,
-/// `stretches` times [spans, span_quads] quads that are stretch_quads apart, the spans of attention that a pass at the
-/// state's position has.
+/// The embedding: x[token, :] = table[state.tokens[token], :] * scale, converted to f32; scale 0: no factor. Token ids
+/// from vocab_size on read row 0. table: a weight of matmul of the codec table_element. It also writes the token to
+/// state.history[position + token]. One workgroup a token (y).
+/// kinds not 0: adds a row of kind_table, f32 [kinds, width]: row 0, or row 1 from position state.second_text on if
+/// that is not 0. positions not 0: adds row position + token of position_table, f32 [positions, width], or its last row
+/// beyond the end.
+/// blank_quads not 0: further workgroups (x) fill memory with the unwritten pattern (all ones), for workgroups that
+/// wait in the pass. They fill `blank`, blank_quads quads of words. In blank_spans, `stretches` times [spans,
+/// span_quads] quads that are stretch_quads apart, they fill the spans of attention that a pass at the state's position
+/// has.
 inline constexpr kernel_interface embed_interface{
     "embed",
     {{{"table"}, {"output"}, {"state"}, {"blank"}, {"blank_spans"}, {"position_table"}, {"kind_table"}}},

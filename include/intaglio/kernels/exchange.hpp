@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What workgroups of all layers in one dispatch exchange in a layer of a batch's pass: places behind each other,
-// in the order in which the shader has them.
+// The exchange between workgroups of a resident batch dispatch in one layer: values stored one after the other, in the
+// order of the shader.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -15,10 +15,11 @@
 
 namespace intaglio::kernels {
 
-/// Steps of a layer in their order; before: in the layer before, or where the pass begins.
+/// The steps of a layer in order. before: a step of the previous layer, or the beginning of the pass.
 enum class layer_step : std::uint8_t { before, qkv, attention, projection, gate_up, down };
 
-/// Bytes that one step writes before a step waits for them: a later one, or itself where workgroups share its sums.
+/// One value of the exchange: bytes that one step writes before a step waits for them. That is a later step, or the
+/// same one where workgroups share its sums.
 struct exchange_place {
   std::string_view name;  ///< as in the shader
   std::uint64_t bytes = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel expert_sum: what it computes, its interface, and what plans have to know of it.
+// The kernel expert_sum: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,9 +8,9 @@
 
 namespace intaglio::kernels {
 
-/// output[token, :] += sum over j of weight j of choice[token] times input[token * k + j, :], f32 [tokens, width];
-/// width a multiple of 4. With biased 1 the expert's bias, f32 [experts, width], is added to its input first; with
-/// stores 1 nothing is added to the output. One workgroup a token (y).
+/// The weighted sum of experts: output[token, :] += sum over j of weight j of choice[token] times input[token * k + j,
+/// :], f32 [tokens, width]; width: a multiple of 4. biased 1: the expert's bias, f32 [experts, width], is added to its
+/// input first. stores 1: the sum replaces the output. One workgroup a token (y).
 inline constexpr kernel_interface expert_sum_interface{
     "expert_sum",
     {{{"input"}, {"choice"}, {"output"}, {"state"}, {"bias"}}},

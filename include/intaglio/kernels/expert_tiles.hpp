@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel expert_tiles: what it computes, its interface, and what plans have to know of it.
+// The kernel expert_tiles: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,16 +8,16 @@
 
 namespace intaglio::kernels {
 
-/// The pairs of token and choice that each expert has of a pass, in lists of list_tokens: output u32 [tiles, 2 +
-/// list_tokens] has of a list its expert, how many pairs it holds, and which, rising, as token * experts_used + j.
-/// Lists of an expert are neighbours, experts rise, and lists that nothing is left for hold none. tiles:
-/// expert_tile_count(max_tokens, ...). The same whatever the order in which workgroups come. One workgroup an expert
-/// (x).
+/// Groups the pairs of token and choice of a pass by expert, in lists of list_tokens. A list in output u32 [tiles, 2 +
+/// list_tokens] has its expert, the number of its pairs, and the pairs in rising order as token * experts_used + j.
+/// Lists of one expert are neighbours, experts rise, and lists that are left over hold no pairs. tiles:
+/// expert_tile_count(max_tokens, ...). The result does not depend on the order in which workgroups run. One workgroup
+/// an expert (x).
 inline constexpr kernel_interface expert_tiles_interface{
     "expert_tiles",
     {{{"choice"}, {"output"}, {"state"}}},
     {{{"workgroup_size"}, {"experts"}, {"experts_used"}, {"list_tokens"}, {"tiles"}, {"max_tokens"}}}};
-/// Lists of expert_tiles that a number of tokens can take at most: the last list of every expert may hold a single
+/// The most lists of expert_tiles that a number of tokens can fill: the last list of every expert may hold a single
 /// pair.
 constexpr std::uint32_t expert_tile_count(std::uint32_t tokens, std::uint32_t experts, std::uint32_t experts_used,
                                           std::uint32_t list_tokens) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Vectors of an FFN's features, one after the other: the words of a feature's row hold 16 codes each, in the order of a
-// tile's row (kernels/ternary_layout.hpp). Rows of gate and up are features; of down, columns are.
+// Layout of the vectors of an FFN's features, one after the other. A word of a feature's vector holds 16 codes, in the
+// order of a tile's row (kernels/ternary_layout.hpp). Features are rows of gate and up, and columns of down.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -28,13 +28,13 @@ constexpr std::uint32_t feature_code(std::span<const std::uint32_t> words, std::
          3u;
 }
 
-/// Rows that are features already. @shape codes: [count, width] of -1, 0, +1; out: [count, width / 16] words
+/// Packs a matrix whose rows are features. @shape codes: [count, width] of -1, 0, +1; out: [count, width / 16] words
 inline void pack_feature_rows(std::span<const std::int8_t> codes, std::span<std::uint32_t> out) {
   for (std::size_t word = 0; word < out.size(); ++word) out[word] = tile_row(codes.data() + word * tile_columns);
 }
 
-/// Adds 16 rows of a matrix whose columns are features, rows [16 * word, 16 * word + 16), to the vectors of features
-/// [first, first + count); `out` begins at feature `first` and at 0.
+/// Packs 16 rows of a matrix whose columns are features. Rows [16 * word, 16 * word + 16) are written to the vectors of
+/// features [first, first + count). `out` begins at word 0 of feature `first`.
 /// @shape codes: [16, features]; out: [count, width / 16] words
 inline void pack_feature_columns(std::span<const std::int8_t> codes, std::uint64_t features, std::uint64_t first,
                                  std::uint64_t word, std::uint64_t width, std::span<std::uint32_t> out) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel fixed: what it computes, its interface, and what plans have to know of it.
+// The kernel fixed: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -9,14 +9,14 @@
 
 namespace intaglio::kernels {
 
-/// What matmul_batch multiplies: x as for matmul with a codec of blocks, u32 [tokens, 7, width / 32, 4]: of each block
-/// bits 16 .. 23 of its 32 columns, four a word, then bits 8 .. 15, then 0 .. 7, two quads each, then the block's
-/// scale, f32, the sum of the upper bits, that of the 16 below, and a word of nothing. width: a multiple of 32. With
-/// prologue::norm one workgroup a token (y), else any number of them (x). `tiled`: of each eight tokens u32 [width /
-/// 32, 3, 8, 8], planes as above, of which the lower two are 127 less bytes without a sign; then f32 [width / 32, 2,
-/// 8], scales, and the sum of the integers. In a plan `tiled` says that the product may want it so, and the device
-/// decides (plan/fit.hpp). rows_per_token: of the input and the output, which then count as tokens, what experts
-/// gave.
+/// Converts x to fixed-point numbers for matmul_batch: x as for matmul with a codec of blocks. output: u32 [tokens, 7,
+/// width / 32, 4]. Of each block of 32 columns it has bits 16 .. 23, four columns a word, then bits 8 .. 15, then bits
+/// 0 .. 7, two quads each; then the block's scale, f32, the sum of the upper bits, the sum of the lower 16 bits, and an
+/// unused word. width: a multiple of 32. With prologue::norm there is one workgroup a token (y), else any number (x).
+/// tiled: for each eight tokens u32 [width / 32, 3, 8, 8], planes as above, of which the lower two hold 127 minus each
+/// unsigned byte; then f32 [width / 32, 2, 8], scales and the sums of the integers. In a plan `tiled` says that the
+/// product may need this form; the device decides (plan/fit.hpp).
+/// rows_per_token: rows of the input and output for each token, which experts computed; they then count as tokens.
 inline constexpr kernel_interface fixed_interface{"fixed",
                                                   {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},
                                                   {{{"workgroup_size"},
@@ -26,7 +26,7 @@ inline constexpr kernel_interface fixed_interface{"fixed",
                                                     {"subgroup_width"},
                                                     {"rows_per_token"},
                                                     {"tiled"}}}};
-/// Words of `fixed` for a token.
+/// Words of the output of `fixed` for a token.
 constexpr std::uint32_t fixed_words(std::uint32_t width) { return width / 32 * 28; }
 
 struct fixed_kernel {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel gated: what it computes, its interface, and what plans have to know of it.
+// The kernel gated: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,12 +8,14 @@
 
 namespace intaglio::kernels {
 
-/// output[token, i] = scale * activation(gate[token, i] / scale, up[token, i]), f32 [tokens, width] (kernels/splice.hpp
-/// has the activation); width a multiple of 4. Two products left gate and up because their weights are of two codecs,
-/// with scale 1; or both are logits, which are bounded in their place (shader::softcap). up_stride: floats of up from
-/// one token to the next, width where it has no more. Workgroups share a token's quads (x); one row of them a token
-/// (y). With biased 1 rows are those of experts_used experts, whose biases, f32 [experts, width / experts_used], are
-/// added to gate and up first; choice is route's, up_stride is width. With biased 2 the biases are f32 [width], of all
+/// A gated activation: output[token, i] = scale * activation(gate[token, i] / scale, up[token, i]), f32 [tokens, width]
+/// (kernels/splice.hpp inserts the activation); width: a multiple of 4. It has two uses. With scale 1 gate and up come
+/// from two products, because their weights have two codecs. Or both are logits, which are bounded in place
+/// (shader::softcap).
+/// up_stride: floats of up from one token to the next; `width` if up has no more. Workgroups split a token's quads (x);
+/// each row of workgroups is a token (y).
+/// biased 1: rows are those of experts_used experts, whose biases, f32 [experts, width / experts_used], are added to
+/// gate and up first; choice is the output of route, and up_stride is width. biased 2: biases are f32 [width] for all
 /// tokens.
 inline constexpr kernel_interface gated_interface{
     "gated",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel head_gate: what it computes, its interface, and what plans have to know of it.
+// The kernel head_gate: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,10 +8,10 @@
 
 namespace intaglio::kernels {
 
-/// output = x * f(gate), f32 [tokens, heads, head_dim]; x is the input or, where `normed` is 1, its heads' rms_norm
-/// with norm_weight [head_dim]; f(g) = 1 / (1 + exp(-g)) where `logistic` is 1, else g / (1 + exp(-g)). gate: f32 as
-/// the input, or one of each head where `per_head` is 1. Where `adds` is 1 it is added to the output. One workgroup a
-/// head (x) of a token (y); head_dim a multiple of 4.
+/// Gates attention's heads: output = x * f(gate), f32 [tokens, heads, head_dim]. x is the input or, with normed 1,
+/// rms_norm of its heads with norm_weight [head_dim]. f(g) = 1 / (1 + exp(-g)) with logistic 1, else g / (1 + exp(-g)).
+/// gate: f32 of the input's shape, or one for each head with per_head 1. adds 1: the result is added to the output. One
+/// workgroup a head (x) of a token (y); head_dim: a multiple of 4.
 inline constexpr kernel_interface head_gate_interface{"head_gate",
                                                       {{{"input"}, {"gate"}, {"norm_weight"}, {"output"}, {"state"}}},
                                                       {{{"workgroup_size"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel head_rescore: what it computes, its interface, and what plans have to know of it.
+// The kernel head_rescore: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,8 +8,9 @@
 
 namespace intaglio::kernels {
 
-/// head_rescore: exact logits, as dense_matmul has them, in the place of the bounds of all rows that may be asked for;
-/// bounds of the rest stay. lowest: [lowest_count]; firsts: as dense_matmul's, of the exact logits.
+/// The second step of a screened head: computes exact logits, as dense_matmul does, for all rows that the sampler may
+/// need, and writes them over these rows' bounds. Bounds of other rows stay. lowest: [lowest_count]; firsts: as in
+/// dense_matmul, of the exact logits.
 inline constexpr kernel_interface head_rescore_interface{
     "head_rescore",
     {{{"y"}, {"weight"}, {"bounds"}, {"lowest"}, {"firsts"}, {"state"}}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel head_screen: what it computes, its interface, and what plans have to know of it.
+// The kernel head_screen: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,10 +8,10 @@
 
 namespace intaglio::kernels {
 
-/// The head of one token in two steps, where the sampler asks for the largest logits alone (docs/kernels.md, "Screened
-/// head"). head_screen: upper bounds of all logits from rows of int8 (kernels/row_codes.hpp), f32 [rows]; of each
-/// workgroup the largest lower bound, lowest f32 [groups]; and the normalised activations, y f32 [columns]. columns a
-/// multiple of 16. Where the sampler asks for more it leaves y alone.
+/// The first step of a screened head of one token, for samplers that need only the largest logits (docs/kernels.md,
+/// "Screened head"). It computes upper bounds of all logits from int8 rows (kernels/row_codes.hpp), f32 [rows]; the
+/// largest lower bound of each workgroup, lowest f32 [groups]; and the normalised activations, y f32 [columns].
+/// columns: a multiple of 16. If the sampler needs more than the largest logits it writes only y.
 inline constexpr kernel_interface head_screen_interface{
     "head_screen",
     {{{"input"}, {"norm_weight"}, {"codes"}, {"scales"}, {"bounds"}, {"y"}, {"lowest"}, {"state"}}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a kernel's shader and its C++ side agree on: push constants in order, specialization constants by id, workgroup
-// width. kernels/reflection.hpp holds every SPIR-V module against its interface at compile time.
+// The interface between a kernel's shader and its C++ side: push constants in order, specialization constants by id,
+// workgroup width. kernels/reflection.hpp compares every SPIR-V module with its interface at compile time.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -13,13 +13,13 @@
 
 namespace intaglio::kernels {
 
-/// binary: the words 0 and 1, whatever is run (shaders/include/unrolled.glsl).
+/// binary: the words 0 and 1 in every dispatch (shaders/include/unrolled.glsl).
 enum class field_type : std::uint8_t { address, u32, f32, boolean, binary };
 
 constexpr std::uint32_t size_bytes(field_type type) {
   return type == field_type::address || type == field_type::binary ? 8u : 4u;
 }
-/// What a push constant of 64 bits is where nothing is bound to it.
+/// Value of a 64-bit push constant that is not bound.
 constexpr std::uint64_t unbound(field_type type) { return type == field_type::binary ? std::uint64_t{1} << 32 : 0; }
 
 /// One push constant: addresses are 64-bit device addresses.
@@ -28,7 +28,7 @@ struct push_constant {
   field_type type = field_type::address;
 };
 
-/// One specialization constant; its constant_id is its place in the list.
+/// One specialization constant; its constant_id is its index in the list.
 struct specialization_constant {
   std::string_view name;
   field_type type = field_type::u32;
@@ -36,7 +36,7 @@ struct specialization_constant {
 
 inline constexpr std::size_t max_push_constants = 14;
 inline constexpr std::size_t max_specialization_constants = 36;
-/// What every Vulkan device offers; a kernel may not need more.
+/// The push constant bytes that every Vulkan device offers; a kernel may not need more.
 inline constexpr std::uint32_t max_push_constant_bytes = 128;
 
 /// The interface of one kernel. Specialization constant 0 is always the workgroup's width in x.
@@ -55,21 +55,21 @@ struct kernel_interface {
     while (n < specialization.size() && !specialization[n].name.empty()) ++n;
     return n;
   }
-  /// Byte offset of push constant `index`: addresses first in every interface, so no padding arises.
+  /// Byte offset of push constant `index`. Addresses come first in every interface, so there is no padding.
   constexpr std::uint32_t push_offset(std::size_t index) const {
     std::uint32_t bytes = 0;
     for (std::size_t i = 0; i < index; ++i) bytes += size_bytes(push[i].type);
     return bytes;
   }
   constexpr std::uint32_t push_bytes() const { return push_offset(push_count()); }
-  /// Push constants of 64 bits before anything is bound to them.
+  /// The 64-bit push constants of a dispatch before any is bound.
   std::vector<std::uint64_t> unbound_push() const {
     std::vector<std::uint64_t> out(push_count());
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = unbound(push[i].type);
     return out;
   }
 
-  /// Place of a push constant by name, or push.size() where there is none.
+  /// Index of a push constant by name, or push.size() if there is none.
   constexpr std::size_t push_index(std::string_view wanted) const {
     for (std::size_t i = 0; i < push.size() && !push[i].name.empty(); ++i)
       if (push[i].name == wanted) return i;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel layers: what it computes, its interface, and what plans have to know of it.
+// The kernel layers: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -12,19 +12,20 @@
 
 namespace intaglio::kernels {
 
-/// All layers of a decode pass: the five steps of each layer (q, k, v with norm, RoPE and cache; attention; its
-/// projection; gate and up; down), each in `parts` parts, bit for bit what the kernels of the period do one after the
-/// other. One token, ternary products behind quantising norms. One workgroup a part. arguments: addresses,
-/// argument_count a layer (kernels::layers). progress: u32 [progress_steps + steps * layers], 0 before. Two forms. For
-/// llvmpipe (layers_cpu), in workgroups of one subgroup, which may run at once or one after the other: none waits for
-/// another for long, a workgroup that finds a step unfinished does it. spin_limit: turns of a loop that a workgroup
-/// spends on waiting in each step, before it does the step itself. progress is 0 afterwards. For GPUs on which all
-/// workgroups run at once (layers), in workgroups of 32 subgroups of 32: each waits until what it reads is no longer
-/// ~0, which all bytes that the steps exchange are before. heads_together: 1, or over long contexts the 4 heads that
-/// share keys and values (layers_long; plan::resident_long_fits). spin_limit: reads of one element, after which a
-/// workgroup gives up: the stream behind the last layer is then NaN, and progress[progress_timed_out] 1 until somebody
-/// clears it. ffns_before, ffns_behind: FFNs of a layer before attention, 0 or 1, and behind it, 1 or 2; those of the
-/// CPU have one behind it alone.
+/// All layers of a decode pass in one dispatch, for one token and ternary products after quantising norms. A layer has
+/// five steps: q, k, v with norm, RoPE and cache; attention; its projection; gate and up; down. Each step has `parts`
+/// parts, one for each workgroup. The result has the bits of the chain of dispatches in the period.
+/// arguments: addresses, argument_count a layer (kernels::layers). progress: u32 [progress_steps + steps * layers], 0
+/// before the pass. ffns_before, ffns_behind: FFNs of a layer before attention, 0 or 1, and after it, 1 or 2; the CPU
+/// form supports only one, after attention.
+/// The form for llvmpipe (layers_cpu) has workgroups of one subgroup, which may run at once or one after the other.
+/// None waits for another for long: a workgroup that finds a step unfinished computes the step itself. spin_limit: loop
+/// iterations that a workgroup waits in each step before it does so. progress is 0 again afterwards.
+/// The form for GPUs (layers) has workgroups of 32 subgroups of 32, which all run at once. Each waits until the words
+/// that it reads differ from the unwritten pattern ~0, which all exchanged bytes hold before the pass. heads_together:
+/// 1, or for long contexts the 4 heads that share keys and values (layers_long; plan::resident_long_fits). spin_limit:
+/// reads of one element after which a workgroup times out. The stream after the last layer is then NaN, and
+/// progress[progress_timed_out] is 1 until it is cleared.
 inline constexpr kernel_interface layers_interface{"layers",
                                                    {{{"arguments"}, {"progress"}, {"state"}}},
                                                    {{{"workgroup_size"},
@@ -46,13 +47,13 @@ inline constexpr kernel_interface layers_interface{"layers",
                                                      {"ffns_behind"}}}};
 
 namespace layers {
-/// Addresses of a layer, in this order: the stream, keys, values, query, what attention gives, the stream behind
-/// attention, gated, the stream behind the layer; then norm weight, weight and scales of q/k/v, of attention's
-/// projection, of gate and up, of down; then what the workgroups of an attention exchange (as the chain's; none
-/// where no context has two spans); then of an FFN before attention, and of a second one behind it, gated, the stream
-/// behind it, and norm weight, weight and scales of gate and up, of down.
+/// Addresses of a layer, in this order: the stream, keys, values, query, output of attention, the stream after
+/// attention, gated, the stream after the layer; norm weight, weight and scales of q/k/v, of attention's projection, of
+/// gate and up, of down; attention's partial results (as in the chain; none if no context has two spans). Then, for an
+/// FFN before attention and for a second one after it: gated, the stream after it, and norm weight, weight and scales
+/// of gate and up, and of down.
 inline constexpr std::uint32_t argument_count = 21, first_weight = 8, steps = 5, arguments_of_ffn = 8;
-/// Arguments that workgroups wait for, in the order of the steps that write them.
+/// Arguments for which workgroups wait, in the order of the steps that write them.
 struct exchanged_arguments {
   std::array<std::uint32_t, 9> items{};
   std::uint32_t count = 0;
@@ -60,19 +61,19 @@ struct exchanged_arguments {
     for (const std::uint32_t each : further) items[count++] = each;
   }
 };
-/// Words of `progress`: whether a wait timed out, and those before the words of the steps.
+/// Words of `progress`: the word that says whether a wait timed out, and the number of words before those of the steps.
 inline constexpr std::uint32_t progress_timed_out = 3, progress_steps = 4;
-/// What the form for GPUs takes: its subgroups of 32, and shared memory at most.
+/// Limits of the form for GPUs: its subgroups of 32 lanes, and its shared memory at most.
 inline constexpr std::uint32_t resident_subgroups = 32, resident_subgroup_width = 32,
                                resident_shared_memory_bytes = 49152;
 constexpr std::uint64_t progress_bytes(std::uint32_t count) {
   return std::uint64_t{4} * (progress_steps + steps * count);
 }
 constexpr std::uint64_t argument_bytes(std::uint32_t count) { return std::uint64_t{8} * argument_count * count; }
-/// FFNs of a layer: before attention, and behind it.
+/// Number of FFNs of a layer before attention and after it.
 struct ffns {
   std::uint32_t before = 0, behind = 1;
-  /// Besides the one that all layers have.
+  /// FFNs beside the one that all layers have.
   constexpr std::uint32_t further() const { return before + behind - 1; }
   constexpr std::uint32_t arguments(std::uint32_t plain, std::uint32_t each) const { return plain + further() * each; }
   constexpr exchanged_arguments exchanged(std::uint32_t plain, std::uint32_t each) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel layers_batch: what it computes, its interface, and what plans have to know of it.
+// The kernel layers_batch: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -9,10 +9,10 @@
 
 namespace intaglio::kernels {
 
-/// layers_rows over more sessions: plans of 16 or 32 slots, passes over 8, 16 or 32 of them. A session's numbers do not
-/// depend on how many others there are. Behind `parts` there are one to four workgroups more, which help the others
-/// (layers_batch::helpers). What workgroups exchange is all ones before the pass in the first
-/// layers_batch::blank_layers layers alone. shapes as plan::batch_fits has them.
+/// All layers of a batch pass in one dispatch, for larger batches than layers_rows: plans of 16 or 32 slots, and passes
+/// over 8, 16 or 32 of them. A session's results do not depend on the number of other sessions. Beside the `parts`
+/// workgroups there are one to four that help them (layers_batch::helpers). Only the exchange of the first
+/// layers_batch::blank_layers layers holds the unwritten pattern (all ones) before the pass. Shapes: plan::batch_fits.
 inline constexpr kernel_interface layers_batch_interface{"layers_batch",
                                                          {{{"arguments"}, {"progress"}, {"state"}}},
                                                          {{{"workgroup_size"},
@@ -34,15 +34,15 @@ inline constexpr kernel_interface layers_batch_interface{"layers_batch",
                                                            {"subgroup_width"}}}};
 
 namespace layers_batch {
-/// shares: workgroups that share a row of all products but gate and up. A workgroup has at most most_tiles of 16 rows
-/// of a product, and most_row_quads times four rows of the stream.
+/// shares: number of workgroups that share a row of every product except gate and up. A workgroup has at most
+/// most_tiles tiles of 16 rows of a product, and at most most_row_quads times four rows of the stream.
 inline constexpr std::uint32_t resident_subgroups = 16, most_tokens = 32, shares = 4, most_tiles = 16,
                                most_row_quads = 8, step_columns = 128;
-inline constexpr std::uint32_t most_parts = 132;  ///< whose scales of a token are 33 words
+inline constexpr std::uint32_t most_parts = 132;  ///< for which a token's scales are 33 words
 inline constexpr std::uint32_t most_columns =
-    45'056;  ///< of a product: the scale of eight of them is found by a reciprocal in 32 bits
+    45'056;  ///< of a product: the scale of eight columns is found with a reciprocal in 32 bits
 inline constexpr std::uint32_t most_helpers = 4, blank_layers = 2;
-/// Helping workgroups, of `most` that run at once. @return 0: there is none left, and so not this kernel
+/// Number of helping workgroups, if `most` run at once. @return 0: none is left, and the kernel cannot run
 constexpr std::uint32_t helpers(std::uint32_t parts, std::uint32_t most) {
   return most <= parts ? 0 : most - parts < most_helpers ? most - parts : most_helpers;
 }
@@ -50,9 +50,9 @@ constexpr std::uint32_t helpers(std::uint32_t parts, std::uint32_t most) {
 constexpr std::uint64_t heads_each(std::uint64_t heads, std::uint64_t kv_heads) {
   return heads / kv_heads % 4 == 0 ? 4 : heads / kv_heads % 2 == 0 ? 2 : 1;
 }
-/// What the workgroups exchange in a layer: x of the four products as f16, scales of each token of each
-/// workgroup or task of attention, and squares; query, key and value; sums of shared rows; a word of each helper.
-/// @param adds_normalised whether squares of what both sublayers of a layer add to the stream are among it
+/// The values that workgroups exchange in a layer: x of the four products as f16; scales of each token from each
+/// workgroup or task of attention; squares; query, key and value; sums of shared rows; a word of each helper.
+/// @param adds_normalised whether the squares of both sublayers' outputs, which are added to the stream, are exchanged
 constexpr exchange_places exchange(std::uint64_t slot_count, std::uint64_t parts, std::uint64_t hidden,
                                    std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv,
                                    std::uint64_t tasks_of_row, bool adds_normalised = false) {

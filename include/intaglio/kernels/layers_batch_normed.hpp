@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel layers_batch_normed: what it computes, its interface, and what plans have to know of it.
+// The kernel layers_batch_normed: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -9,8 +9,8 @@
 
 namespace intaglio::kernels {
 
-/// layers_batch with the norms that Gemma-3 has besides, as layers_rows_normed is for layers_rows. Rows of the stream
-/// need not be shared evenly, nor columns. shapes as plan::batch_normed_fits has them.
+/// layers_batch with Gemma-3's additional norms, as layers_rows_normed is to layers_rows. The rows of the stream and
+/// the columns may be split unevenly. Shapes: plan::batch_normed_fits.
 inline constexpr kernel_interface layers_batch_normed_interface{"layers_batch_normed",
                                                                 {{{"arguments"}, {"progress"}, {"state"}}},
                                                                 {{{"workgroup_size"},
@@ -34,17 +34,17 @@ inline constexpr kernel_interface layers_batch_normed_interface{"layers_batch_no
                                                                   {"subgroup_width"}}}};
 
 namespace layers_batch_normed {
-/// Query heads of a task of attention, and slices of 128 channels of its values, which workgroups share or take in
-/// turn.
+/// Query heads of a task of attention, and the number of slices of 128 channels of its values. Workgroups share slices
+/// or take several in turn.
 constexpr std::uint64_t heads_each(std::uint64_t heads, std::uint64_t kv_heads) {
   return heads / kv_heads % 2 == 0 ? 2 : 1;
 }
 constexpr std::uint64_t value_slices(std::uint64_t head_dim) { return (head_dim + 127) / 128; }
-/// Slices of a token.
+/// Number of slices of a token.
 constexpr std::uint64_t slices_of_row(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads) {
   return heads / heads_each(heads, kv_heads) * value_slices(head_dim);
 }
-/// Bytes of the exchange: those of layers_batch, and squares of what both sublayers of a layer add to the stream.
+/// Bytes of the exchange: that of layers_batch, and the squares of both sublayers' outputs.
 constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t parts, std::uint64_t hidden,
                                        std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv,
                                        std::uint64_t its_slices_of_row) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel layers_coded: what it computes, its interface, and what plans have to know of it.
+// The kernel layers_coded: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -10,17 +10,20 @@
 
 namespace intaglio::kernels {
 
-/// All layers of a pass in one dispatch, for coded weights behind norms (matmul, turn, norm_add) and GPUs on which all
-/// workgroups run at once: workgroups of layers_coded::resident_subgroups subgroups of 32, which wait as those of
-/// layers do. codec: of all products, or of q, k and v beside codec_gate of gate and up, codec_projection, codec_down
-/// and, in the layers with a bit in more_down, codec_more_down of the down projection; in the layers with a bit in
-/// values_apart v's matrix is one of its own, of codec_values or, with a bit in more_values, of codec_more_values.
-/// head_norms: of turn_norms. biased 1: biases of q, k and v. turned 1: rows of q, k and v as in `turn`, whose
-/// rope_factor there is; 0: as in matmul with rope_cache. inner_norms: of layers_coded::norms_around. window, ring: of
-/// the layers that do not see all positions, as attention has them; full_every: the last of this number of layers sees
-/// all positions, 1: each. ffns: of layers_coded::ffns_word, FFNs of a layer before attention, 0 or 1, and behind it, 1
-/// or 2, or the mixture of experts that all layers have in the place of an FFN (matmul, route, expert_sum). scale,
-/// softcap: as attention's. codec_values and what follows it: of layers_coded::codec_word.
+/// All layers of a decode pass in one dispatch, for coded weights after norms (matmul, turn, norm_add), on GPUs on
+/// which all workgroups run at once. Workgroups have layers_coded::resident_subgroups subgroups of 32, and wait like
+/// those of the kernel layers.
+/// codec: that of all products. In models with several codecs it is that of q, k and v; gate and up have codec_gate,
+/// attention's projection codec_projection, and down codec_down, or codec_more_down in layers with a bit in more_down.
+/// In layers with a bit in values_apart v has a matrix of its own, of codec_values, or of codec_more_values with a bit
+/// in more_values. codec_values, codec_gate, codec_projection, codec_down and codec_more_* are values of
+/// layers_coded::codec_word.
+/// head_norms: turn_norms. biased 1: there are biases of q, k and v. turned 1: rows of q, k and v as in `turn`, with
+/// its rope_factor; 0: as in matmul with rope_cache. inner_norms: layers_coded::norms_around. window, ring: as in
+/// attention, for layers that do not see all positions. full_every: the last of this number of layers sees all
+/// positions; 1: every layer does. scale, softcap: as in attention.
+/// ffns: a layers_coded::ffns_word with the FFNs of a layer before attention, 0 or 1, and after it, 1 or 2, or with the
+/// mixture of experts that all layers have in place of an FFN (matmul, route, expert_sum).
 inline constexpr kernel_interface layers_coded_interface{"layers_coded",
                                                          {{{"arguments"}, {"progress"}, {"state"}}},
                                                          {{{"workgroup_size"},
@@ -61,49 +64,49 @@ inline constexpr kernel_interface layers_coded_interface{"layers_coded",
                                                            {"ffns"}}}};
 
 namespace layers_coded {
-/// Where the norms of a block stand: before its sublayers, there and before additions to the stream, or before these
-/// alone.
+/// Where a block has norms: before its sublayers; there and before additions to the stream; or only before additions.
 enum class norms_around : std::uint32_t { before = 0, before_and_behind = 1, behind = 2 };
-/// Addresses that a layer has. They are those of layers, with other meanings of what products have besides a weight:
-/// turns a position (q/k/v) in the place of scales; of attention's projection k's head norm and the norm behind it; of
-/// gate and up q's head norm in the place of scales; of down the address of the result, where norms stand before
-/// additions, and the norm behind it. Behind these the biases of q, k and v, and v's matrix where it is one of its own;
-/// then of an FFN before attention, and of a second one behind it, as of layers.
+/// Number of addresses of a layer. They are those of layers, except for some operands beside the products' weights. For
+/// q/k/v the RoPE table replaces the scales. For attention's projection they are the norm of k's heads, and the norm
+/// after the projection. For gate and up the norm of q's heads replaces the scales. For down they are the address of
+/// the result if there are norms before additions, and the norm after down. The biases of q, k and v follow, and v's
+/// matrix if it is separate. Then follow the operands of an FFN before attention and of a second one after it, as in
+/// layers.
 inline constexpr std::uint32_t argument_count = layers::argument_count + 2;
-/// Further arguments of layers with experts: the router's weight, and its logits, which workgroups wait for.
+/// Further arguments of layers with experts: the router's weight, and its logits, for which workgroups wait.
 inline constexpr std::uint32_t argument_router = argument_count, argument_logits = argument_router + 1;
-/// The experts of a layer, of which a token has `used`. over_all: what route has.
+/// The experts of a layer; a token uses `used` of them. over_all: as in route.
 struct mixture {
   std::uint32_t experts = 0, used = 0;
   bool over_all = false;
   constexpr bool is_there() const { return experts != 0; }
   friend constexpr bool operator==(const mixture&, const mixture&) = default;
 };
-/// An invocation each has an expert's logit; bits of ffns_word.
+/// Limits of a mixture. Each expert's logit belongs to one invocation; ffns_word has bits for this number.
 inline constexpr std::uint32_t most_experts = 512, most_experts_used = 16;
 /// Columns of an expert's down projection for which a workgroup's shared memory has room.
 inline constexpr std::uint32_t most_expert_columns = 14336;
-/// FFNs of a layer in one word: from the lowest bit on those before attention in 4 bits, those behind it in 4; experts
-/// in 10 bits, those that a token has in 5, whether their softmax is over all.
+/// The FFNs of a layer as one word, from the lowest bit on: FFNs before attention in 4 bits, FFNs after it in 4,
+/// experts in 10, experts that a token uses in 5, and one bit for a softmax over all experts.
 constexpr std::uint32_t ffns_word(const layers::ffns& of, const mixture& experts = {}) {
   return of.before | of.behind << 4 | experts.experts << 8 | experts.used << 18 | (experts.over_all ? 1u << 23 : 0u);
 }
 constexpr layers::ffns ffns_in(std::uint32_t word) { return {word & 15, word >> 4 & 15}; }
 constexpr mixture mixture_in(std::uint32_t word) { return {word >> 8 & 1023, word >> 18 & 31, (word >> 23 & 1) != 0}; }
-inline constexpr std::uint32_t most_mixed_layers = 64;  ///< of several codecs: bits of values_apart and more_down
-inline constexpr std::uint32_t first_exchanged = 3, last_exchanged = 7;  ///< arguments that workgroups wait for
-inline constexpr std::uint32_t most_spins = 1u << 20;                    ///< reads of one value, 0.2 s
+inline constexpr std::uint32_t most_mixed_layers = 64;  ///< with several codecs: bits of values_apart and more_down
+inline constexpr std::uint32_t first_exchanged = 3, last_exchanged = 7;  ///< arguments for which workgroups wait
+inline constexpr std::uint32_t most_spins = 1u << 20;                    ///< most reads of one value: 0.2 s
 inline constexpr std::uint32_t resident_subgroups = 16;
-/// Workgroups a head and span of attention, with inner norms and where there are so many: their scores stand behind
-/// query, key and value, [span][head][position].
+/// Number of workgroups for a head and span of attention, with inner norms and if there are enough workgroups. Their
+/// scores follow query, key and value, [span][head][position].
 inline constexpr std::uint32_t attention_shares = 4;
-/// Whether the module is layers_dense, the same source for weights of 16 bits alone: more of them are on their way.
+/// Whether the module is layers_dense: the same source for 16-bit weights only, with more loads in flight.
 constexpr bool is_dense(std::uint32_t codec_) {
   return codec_ == static_cast<std::uint32_t>(codec::f16) || codec_ == static_cast<std::uint32_t>(codec::bf16);
 }
-/// A codec with what its row says (codecs/rows.h), for codec_values and the like: one word from the lowest bit on the
-/// codec in 8 bits, bits of a code in 4, its form of factors in 3, whether they are those of 16 columns, whether there
-/// is a least value, zero in 6, its table.
+/// A codec with its row of codecs/rows.h as one word, for codec_values and the like. From the lowest bit on it has the
+/// codec in 8 bits, the bits of a code in 4, the form of factors in 3, whether factors are for 16 columns, whether
+/// there is a least value, the zero in 6 bits, and the table.
 constexpr std::uint32_t codec_word(codec type) {
   const auto id = static_cast<std::uint32_t>(type);
   for (const intaglio::codecs::device_row& row : intaglio::codecs::device_rows)
@@ -114,7 +117,8 @@ constexpr std::uint32_t codec_word(codec type) {
   return id;  // dense
 }
 constexpr codec codec_in(std::uint32_t word) { return static_cast<codec>(word & 255); }
-/// By place. f16: no layer has a v apart, or another codec of its down projection or of its v apart.
+/// Codecs by matrix. f16 in `values`: no layer has a separate v. f16 in more_down or more_values: no layer has a second
+/// codec of down or of a separate v.
 struct codecs {
   codec heads{}, values{}, gate{}, projection{}, down{}, more_down{}, more_values = codec::f16;
   constexpr bool mixed() const {
@@ -122,14 +126,14 @@ struct codecs {
            more_values != codec::f16;
   }
 };
-/// @param with_experts whether layers have a mixture
+/// The module for the codecs. @param with_experts whether layers have a mixture
 constexpr variant module_of(const codecs& of, bool with_experts) {
   if (with_experts) return variant::layers_experts;
   if (of.mixed()) return variant::layers_mixed;
   return is_dense(static_cast<std::uint32_t>(of.heads)) ? variant::layers_dense : variant::layers_coded;
 }
-/// Whether the driver is asked to write loops over rounds and layers out (kernels::hint_loops). It does in any case,
-/// but orders loads otherwise: what was measured to be the faster one (docs/performance.md).
+/// Whether the driver is asked to unroll loops over rounds and layers (kernels::hint_loops). It unrolls them in any
+/// case, but orders loads differently if asked. The faster order was measured (docs/performance.md).
 constexpr bool asks_for_loops(std::uint32_t codec_, bool inner_norms) {
   return codec_ != static_cast<std::uint32_t>(codec::q4_0) || inner_norms;
 }
@@ -139,7 +143,7 @@ struct layers_coded_kernel {
   static constexpr kernel id = kernel::layers_coded;
   static constexpr const kernel_interface& face = layers_coded_interface;
   static constexpr bool does_all_layers = true;
-  static constexpr bool is_held_against_chain = true;  ///< of decode: prompts may round otherwise
+  static constexpr bool is_held_against_chain = true;  ///< at load: prompts may round differently
   static constexpr candidate candidates[] = {{variant::layers_dense, {}},
                                              {variant::layers_coded, {}},
                                              {variant::layers_mixed, {}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel layers_rows: what it computes, its interface, and what plans have to know of it.
+// The kernel layers_rows: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -9,11 +9,11 @@
 
 namespace intaglio::kernels {
 
-/// All layers in one dispatch, for a pass over up to layers_rows::most_tokens sessions of a batch with f16 products:
-/// what quantize_f16, matmul_chunk and attention_batch of the period do, in another order of sums, which depends on the
-/// shape of the weights and on `parts` alone. Workgroups wait for each other. arguments of a layer as of layers, but
-/// the first: what its workgroups exchange, all ones before the pass. The stream stays where it is. context: positions
-/// of the pool; shapes as plan::rows_fit has them.
+/// All layers of a batch pass in one dispatch, for up to layers_rows::most_tokens sessions and f16 products. It
+/// computes what quantize_f16, matmul_chunk and attention_batch of the period do, with another order of sums, which
+/// depends only on the weights' shape and on `parts`. Workgroups wait for each other. arguments of a layer: as in
+/// layers, except the first, which is the exchange; it holds the unwritten pattern (all ones) before the pass. The
+/// stream is updated in place. context: positions of the pool. Shapes: plan::rows_fit.
 inline constexpr kernel_interface layers_rows_interface{"layers_rows",
                                                         {{{"arguments"}, {"progress"}, {"state"}}},
                                                         {{{"workgroup_size"},
@@ -34,12 +34,12 @@ inline constexpr kernel_interface layers_rows_interface{"layers_rows",
                                                           {"subgroup_width"}}}};
 
 namespace layers_rows {
-/// shares: workgroups that share a row of the down projection.
+/// shares: number of workgroups that share a row of the down projection.
 inline constexpr std::uint32_t resident_subgroups = 16, most_tokens = 8, shares = 4, most_steps = 32;
-/// Columns that a subgroup's lanes have of a step, and the bytes of x that they read for it.
+/// Columns of a step of a subgroup's lanes, and the bytes of x that they read for it.
 inline constexpr std::uint32_t step_columns = 128, step_bytes = 2560;
-/// What the workgroups exchange in a layer: x of the four products, squares of the stream before both norms,
-/// query, key and value, and sums of the down projection.
+/// The values that workgroups exchange in a layer: x of the four products; squares of the stream before both norms;
+/// query, key and value; sums of the down projection.
 constexpr exchange_places exchange(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q,
                                    std::uint64_t kv) {
   using enum layer_step;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel layers_rows_normed: what it computes, its interface, and what plans have to know of it.
+// The kernel layers_rows_normed: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -9,9 +9,9 @@
 
 namespace intaglio::kernels {
 
-/// layers_rows with the norms that Gemma-3 has besides (turn, norm_add); weights are coded or f16.
-/// arguments of a layer as of layers_coded with inner norms, but the first. window, full_every as layers_coded has
-/// them. shapes as plan::rows_normed_fit has them; workgroups of as many subgroups as plan::rows_normed_subgroups says.
+/// layers_rows with Gemma-3's additional norms (turn, norm_add); weights are coded or f16. arguments of a layer: as in
+/// layers_coded with inner norms, except the first, which is the exchange. window, full_every: as in layers_coded.
+/// Shapes: plan::rows_normed_fit; subgroups of a workgroup: plan::rows_normed_subgroups.
 inline constexpr kernel_interface layers_rows_normed_interface{"layers_rows_normed",
                                                                {{{"arguments"}, {"progress"}, {"state"}}},
                                                                {{{"workgroup_size"},
@@ -34,9 +34,9 @@ inline constexpr kernel_interface layers_rows_normed_interface{"layers_rows_norm
                                                                  {"subgroup_width"}}}};
 
 namespace layers_rows_normed {
-/// most_own: tiles of 16 rows of the stream that a workgroup has.
+/// most_own: the most tiles of 16 rows of the stream that a workgroup has.
 inline constexpr std::uint32_t least_subgroups = 16, most_subgroups = 20, most_own = 4;
-/// Places of the exchange: those of layers_rows, and squares of what both sublayers of a layer add to the stream.
+/// The values of the exchange: those of layers_rows, and the squares of both sublayers' outputs.
 constexpr exchange_places exchange(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q,
                                    std::uint64_t kv) {
   exchange_places out = layers_rows::exchange(hidden, intermediate, q, kv);

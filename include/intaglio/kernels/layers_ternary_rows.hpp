@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel layers_ternary_rows: what it computes, its interface, and what plans have to know of it.
+// The kernel layers_ternary_rows: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -9,10 +9,10 @@
 
 namespace intaglio::kernels {
 
-/// All layers in one dispatch, for ternary weights and all slots of a batch, with the bits of norm_quantize,
-/// ternary_batch and attention_batch: what is told is f32 as the chain has it, and int8 of every norm. arguments of a
-/// layer as of layers, but the first, as of layers_rows. The stream stays where it is. context: positions of the pool;
-/// shapes as plan::ternary_rows_fit has them.
+/// All layers of a batch pass in one dispatch, for ternary weights and all slots, with the bits of norm_quantize,
+/// ternary_batch and attention_batch. The exchanged values are f32, as in the chain of dispatches, and the int8 result
+/// of every norm. arguments of a layer: as in layers, except the first, which is the exchange, as in layers_rows. The
+/// stream is updated in place. context: positions of the pool. Shapes: plan::ternary_rows_fit.
 inline constexpr kernel_interface layers_ternary_rows_interface{"layers_ternary_rows",
                                                                 {{{"arguments"}, {"progress"}, {"state"}}},
                                                                 {{{"workgroup_size"},
@@ -34,11 +34,11 @@ inline constexpr kernel_interface layers_ternary_rows_interface{"layers_ternary_
                                                                   {"subgroup_width"}}}};
 
 namespace layers_ternary_rows {
-/// most_tiles of 16 rows and most_pairs of 64 columns are a subgroup's, whose weights it has in registers.
+/// A subgroup holds the weights of most_tiles tiles of 16 rows and most_pairs times 64 columns in registers.
 inline constexpr std::uint32_t resident_subgroups = 16, most_tokens = 32, most_tiles = 4, most_pairs = 8,
                                most_columns = 8192;
-/// What the workgroups exchange in a layer: the stream before both norms, query, key and value, what attention
-/// gives and gated as f32; int8 of the four products' x, and factors.
+/// The values that workgroups exchange in a layer: the stream before both norms, query, key and value, the output of
+/// attention, and gated, as f32; x of the four products as int8, and its factors.
 constexpr exchange_places exchange(std::uint64_t slot_count, std::uint64_t hidden, std::uint64_t intermediate,
                                    std::uint64_t q, std::uint64_t kv) {
   using enum layer_step;
@@ -67,7 +67,7 @@ struct layers_ternary_rows_kernel {
   static constexpr kernel id = kernel::layers_ternary_rows;
   static constexpr const kernel_interface& face = layers_ternary_rows_interface;
   static constexpr bool does_all_layers = true;
-  static constexpr bool leaves_chain_bits = true;  ///< in batches, whose other forms multiply in f16
+  static constexpr bool leaves_chain_bits = true;  ///< in batches, where the other resident kernels multiply in f16
   static constexpr candidate candidates[] = {{variant::layers_ternary_rows, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

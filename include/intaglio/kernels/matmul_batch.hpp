@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel matmul_batch: what it computes, its interface, and what plans have to know of it.
+// The kernel matmul_batch: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -9,11 +9,13 @@
 
 namespace intaglio::kernels {
 
-/// matmul, with its bits, of what `fixed` left, for codecs of blocks. rows: a multiple of 4. A workgroup has tile_rows
-/// rows, 4 a subgroup, and grid x strides over the rows; y: tiles of up to 8 tokens. With matrices (batch_matrix_tile,
-/// tiled_batch_tile): one workgroup for each tile of 16 to 64 rows and 8, 16 or 32 tokens. Experts: with experts_used
-/// above 0 as matmul's with tile_tokens above 1, tiles being what expert_tiles left in lists of list_tokens rows, of
-/// which every workgroup takes tile_tokens: list_tokens / tile_tokens workgroups (y) a list.
+/// matmul for a small batch of tokens, with the same bits, on inputs that `fixed` prepared, for codecs of blocks. rows:
+/// a multiple of 4. A workgroup has tile_rows rows, 4 for each subgroup. Grid x strides over the rows, grid y over
+/// tiles of up to 8 tokens. With matrices (batch_matrix_tile, tiled_batch_tile) there is one workgroup for each tile of
+/// 16 to 64 rows and 8, 16 or 32 tokens.
+/// Experts: experts_used above 0 works as in matmul with tile_tokens above 1. `tiles` has lists of list_tokens rows
+/// from expert_tiles. Every workgroup takes tile_tokens rows of a list, so there are list_tokens / tile_tokens
+/// workgroups (y) for each list.
 inline constexpr kernel_interface matmul_batch_interface{
     "matmul_batch",
     {{{"input"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}, {"tiles"}}},
@@ -69,7 +71,7 @@ struct matmul_batch_kernel {
     return c.epilogue == kernels::epilogue::rope_cache ? rounding::cache : rounding::none;
   }
 
-  /// Lists of expert_tiles that a pass has at most, where the sequence has `all`.
+  /// The most lists of expert_tiles in a pass, if the sequence has `all` lists.
   static constexpr std::uint32_t lists(const constants& c, std::uint32_t all, const pass_rows& pass) {
     const std::uint32_t most = pass.rows * c.experts_used;
     return pass.rows == 0 || all < most ? all : most;
@@ -78,7 +80,7 @@ struct matmul_batch_kernel {
     const demands offers = device.offers();
     const bool listed = c.experts_used != 0;
     if (c.tile_tokens == 8 && !device.is_cpu && !device.mixed_dot && !offers.has(demand::narrow_int8)) {
-      c.tile_tokens = 4;  // a product of signed codes and unsigned x is then many instructions and registers
+      c.tile_tokens = 4;  // a product of signed codes and unsigned x then takes many instructions and registers
       of.groups[1] *= 2;
     }
     const std::uint32_t room = of.groups[1] * c.tile_tokens, tokens = pass.tokens(room),

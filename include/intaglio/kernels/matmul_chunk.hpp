@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel matmul_chunk: what it computes, its interface, and what plans have to know of it.
+// The kernel matmul_chunk: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -12,17 +12,19 @@
 
 namespace intaglio::kernels {
 
-/// matmul of what quantize_f16 left, for up to max_tokens tokens, in another arithmetic: weights are rounded to f16,
-/// products summed in f32 (docs/kernels.md). Workgroup (x, y) has tile_tokens tokens and tile_rows rows. columns: a
-/// multiple of chunk_columns; rows: of 4. The module for cooperative matrices wants subgroups of 32, an even number of
-/// them, tile_tokens of 32, 64, 96 or 128, and of tile_rows 16, 32, 48 or 64 for every two subgroups. That for passes
-/// over a few tokens (batch_chunk_tile) reads tiled f16; the order of its sums does not depend on how many tokens there
-/// are. That by fragments (fragment_tile) wants subgroups of 32, least_fragment_rows and halves in fragment_order of
-/// the codec; tile_rows of 32 for each subgroup, or for as many as there are parts of the columns, each of an even
-/// number of steps of 64, and at most as many tokens as a part has invocations. Experts: with experts_used above 0,
-/// weight as matmul has it, input is in the order of the lists of list_tokens in `tiles` (halves), and so is x of the
-/// grid, list_tokens being a multiple of tile_tokens; max_tokens is the rows of all lists. The row of the output is the
-/// pair's. The epilogue is store or gated.
+/// matmul for up to max_tokens tokens in f16 arithmetic, on inputs that quantize_f16 prepared: weights are rounded to
+/// f16, products are summed in f32 (docs/kernels.md). Workgroup (x, y) has tile_tokens tokens and tile_rows rows.
+/// columns: a multiple of chunk_columns; rows: a multiple of 4.
+/// The module for cooperative matrices needs an even number of subgroups of 32, tile_tokens of 32, 64, 96 or 128, and
+/// tile_rows of 16, 32, 48 or 64 for every two subgroups. The module for passes over a small batch (batch_chunk_tile)
+/// reads tiled f16; the order of its sums does not depend on the number of tokens.
+/// The module for fragments (fragment_tile) needs subgroups of 32, at least least_fragment_rows rows, and f16 in the
+/// codec's fragment_order. Its tile_rows are 32 for each subgroup, or for each set of subgroups of which every one has
+/// a part of the columns. A part has an even number of steps of 64, and there are at most as many tokens as a part has
+/// invocations.
+/// Experts: with experts_used above 0, weight is as in matmul. The input is in the order of the lists of list_tokens
+/// tokens in `tiles` (quantize_f16), and so is grid x; list_tokens is a multiple of tile_tokens, and max_tokens is the
+/// number of rows of all lists. The output row is that of the pair. The epilogue is store or gated.
 inline constexpr kernel_interface matmul_chunk_interface{
     "matmul_chunk",
     {{{"input"}, {"factors"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}, {"tiles"}}},
@@ -75,20 +77,21 @@ struct matmul_chunk_kernel {
   };
   static constexpr rounding rounds(const constants&) { return rounding::f16; }
 
-  /// Whether x comes tiled, as `quantize_f16` then leaves it: in passes over a few tokens.
+  /// Whether it reads x in tiles, as `quantize_f16` then writes it: in passes over a small batch.
   static constexpr bool takes_tiles(const constants& c, demands offers) {
     return offers.has(demand::narrow_f16) && c.tile_tokens <= most_batch_tokens && c.max_tokens % 8 == 0;
   }
-  /// Whether it multiplies by fragments: chunks, and passes over many rows of a batch.
+  /// Whether it multiplies by fragments: in chunks, and in passes over many rows of a batch.
   static constexpr bool takes_tokens_by_fragments(const constants& c, demands offers, std::uint32_t tokens) {
     return offers.has(demand::f16_fragments) && takes_fragments(c.codec, c.rows, c.columns) &&
            (has_large_batch(c) ? tokens : c.tile_tokens) > most_batch_tokens;
   }
-  /// A batch's, of more slots than tiles of a few tokens have.
+  /// Whether its batch has more slots than tiles of a small batch have tokens.
   static constexpr bool has_large_batch(const constants& c) {
     return c.slot_words != 0 && c.max_tokens > most_batch_tokens;
   }
-  /// Fits the kernel to lists of experts: a tile belongs to one list, and the grid has as many as the pass can fill.
+  /// Fits the kernel to lists of experts. A tile belongs to one list, and the grid has the tiles that the pass can
+  /// fill.
   static constexpr variant fit_lists(constants& c, launch& of, demands offers, const pass_rows& pass) {
     const bool fragments = offers.has(demand::f16_fragments) && takes_fragments(c.codec, c.rows, c.columns);
     if (fragments) {
@@ -116,9 +119,9 @@ struct matmul_chunk_kernel {
       return variant::matmul_chunk_fragments;
     }
     if (!takes_tiles(c, offers)) {
-      of.groups[0] = pass.share(of.groups[0]);              // tokens are x of its grid
-      const bool few = c.tile_tokens <= most_batch_tokens;  // the tiles of the module with matrices are wider
-      return !few && offers.has(demand::f16_matrices) ? variant::matmul_chunk_matrix : variant::matmul_chunk;
+      of.groups[0] = pass.share(of.groups[0]);                      // grid x is tokens
+      const bool small_batch = c.tile_tokens <= most_batch_tokens;  // the module with matrices has wider tiles
+      return !small_batch && offers.has(demand::f16_matrices) ? variant::matmul_chunk_matrix : variant::matmul_chunk;
     }
     in_tiles(batch_chunk_tile(c.rows, tokens), tokens);
     return variant::matmul_chunk_batch;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// From rows of a checkpoint to the groups of four rows that `matmul` reads, so that neighbouring lanes, a block of
-// columns each, read neighbouring 16 bytes. Nothing is rounded: a group holds what the file's blocks hold.
+// Conversion of a checkpoint's rows to the groups of four rows that `matmul` reads. Neighbouring lanes, each with a
+// block of columns, read neighbouring 16 bytes. Nothing is rounded: a group holds the contents of the file's blocks.
 //
-// f32, f16, bf16: rows behind each other, each filled with zeros up to a multiple of 8 columns; the last group with
-// rows of zeros. Blocks of 32 columns, b of n: parts behind each other, as the codec's row in codecs/rows.h says, the
-// group filled up to 16 bytes.
-//   codes, a plane for each power of two in their bits, the largest first, which has the lowest bits:
+// f32, f16, bf16: rows one after the other, each padded with zeros to a multiple of 8 columns; the last group is padded
+// with rows of zeros. Codecs with n blocks of 32 columns: the following parts one after the other, as far as the
+// codec's row in codecs/rows.h has them; the group is padded to 16 bytes.
+//   codes: a plane for each power of two in their number of bits, the largest plane first, with the codes' lowest bits:
 //     8 bits  [4 rows, 2 halves of a block, n, 16 bytes]
 //     4 bits  [4 rows, n, 16 bytes]: byte j has column j in its lower and column j + 16 in its upper half
 //     2 bits  [4 rows, n, 8 bytes]: bits 2e + 1 and 2e of byte 4h + k are of column 16h + 4e + k
 //     1 bit   [4 rows, n, 4 bytes]: bit e of byte k is of column 4e + k
-//   with a table, codes of 4 and 2 bits as so many words as planes of 1 bit have, the lowest bits first
-//   factors [n, 4 rows] of 1, 2 or 4 bytes: those of halves of a block behind each other, then least values likewise
-//   what 256 columns have in common, [n / 8, 4 rows] of {f16 d} or {f16 d, f16 dmin}
-// FACTOR_HEAD has instead of the last two the 16 bytes {f16 d, f16 dmin, 6-bit scales and minima} [4 rows, n / 8].
+//   codes of codecs with a table: a plane of 4 or 2 bits has a word like that of 1 bit for each bit, the lowest first
+//   factors [n, 4 rows] of 1, 2 or 4 bytes: those of the halves of a block, then the halves' least values likewise
+//   factors that 256 columns share, [n / 8, 4 rows] of {f16 d} or {f16 d, f16 dmin}
+// FACTOR_HEAD replaces the last two by 16 bytes {f16 d, f16 dmin, 6-bit scales and minima} [4 rows, n / 8].
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -35,14 +35,14 @@
 
 namespace intaglio::kernels {
 
-/// How a codec's rows are in a file: `bytes` for `elements` neighbours; and in a group: bytes for 32 columns of its
-/// four rows, and for each 256.
+/// Sizes of a codec's rows. In a file: block_bytes for block_elements neighbours. In a group: bytes for 32 columns of
+/// its four rows, and for each 256 columns.
 struct codec_info {
   dtype type;
   std::string_view name;
   std::uint32_t block_elements, block_bytes;
   std::uint32_t group_block_bytes, group_super_bytes;
-  codecs::device_row row;  ///< of codecs of blocks
+  codecs::device_row row;  ///< for codecs with blocks
 };
 constexpr codec_info codec_info_of(dtype type, const codecs::device_row& row = {}) {
   const dtype_info& file = intaglio::info(type);
@@ -54,7 +54,7 @@ constexpr codec_info codec_info_of(dtype type, const codecs::device_row& row = {
           row.bits != 0 ? 4 * row.super_bytes() : 0,
           row};
 }
-/// By the number of the codec.
+/// codec_info by the number of the codec.
 inline constexpr auto codec_table = [] {
   std::array<codec_info, 3 + codecs::device_row_count> out{codec_info_of(dtype::f16), codec_info_of(dtype::f32),
                                                            codec_info_of(dtype::bf16)};
@@ -71,13 +71,13 @@ static_assert(
     "rows of codecs/rows.h are in the order of their numbers, from 3 on");
 constexpr const codec_info& info(codec type) { return codec_table[static_cast<std::size_t>(type)]; }
 
-/// Columns that a matrix of the codec may have: a multiple of this.
+/// The columns of a matrix of the codec must be a multiple of this number.
 constexpr std::uint32_t column_step(codec type) { return is_dense(type) ? 4 : info(type).block_elements; }
 
 constexpr std::uint64_t file_row_bytes(codec type, std::uint64_t columns) {
   return columns / info(type).block_elements * info(type).block_bytes;
 }
-/// Bytes of four rows.
+/// Bytes of a group of four rows.
 constexpr std::uint64_t matmul_group_bytes(codec type, std::uint64_t columns) {
   if (is_dense(type)) return 4 * info(type).block_bytes * ((columns + 7) / 8 * 8);
   return (columns / 32 * info(type).group_block_bytes + columns / 256 * info(type).group_super_bytes + 15) / 16 * 16;
@@ -86,7 +86,7 @@ constexpr std::uint64_t matmul_weight_bytes(codec type, std::uint64_t rows, std:
   return (rows + 3) / 4 * matmul_group_bytes(type, columns);
 }
 
-/// The codec by which kernels read weights of a type, if they do.
+/// The codec with which kernels read weights of a type; none if kernels cannot read them.
 constexpr std::optional<codec> codec_of(dtype type) {
   for (std::size_t i = 0; i < codec_table.size(); ++i)
     if (codec_table[i].type == type) return static_cast<codec>(i);
@@ -95,7 +95,7 @@ constexpr std::optional<codec> codec_of(dtype type) {
 
 namespace layout {
 
-/// Where block b of row r begins in each part of a group of n blocks.
+/// Byte offsets of block b of row r in each part of a group of n blocks.
 struct group_places {
   codecs::device_row row;
   std::size_t n;
@@ -115,7 +115,7 @@ struct group_places {
   }
 };
 
-/// 32 codes into block b of row r.
+/// Packs 32 codes into block b of row r.
 inline void put_codes(const group_places& at, const std::uint8_t* codes, std::size_t r, std::size_t b,
                       std::byte* group) {
   if (at.has(8)) {
@@ -155,7 +155,7 @@ inline void put_codes(const group_places& at, const std::uint8_t* codes, std::si
   if (at.has(1)) std::memcpy(group + at.bits(r, b), &bits, 4);
 }
 
-/// One row of a file, `n` blocks of 32 columns, into place r of a group.
+/// Packs one row of a file, `n` blocks of 32 columns, as row r of a group.
 template <class Split>
 void put_row(const codecs::device_row& row, std::size_t elements, std::size_t bytes, Split split, const std::byte* from,
              std::size_t n, std::size_t r, std::byte* group) {
@@ -171,7 +171,7 @@ void put_row(const codecs::device_row& row, std::size_t elements, std::size_t by
     if (row.super_bytes() != 0) std::memcpy(group + at.super(r, b), parts.super.data(), row.super_bytes());
   }
 }
-/// Writes a row of a codec of grids. These codecs are rare and many, so they share this code, compiled for size.
+/// Packs a row of a codec with grids. These codecs are many and rarely used, so they share code compiled for size.
 [[gnu::cold]] inline void put_row_of_grid(const codecs::device_row& row, codecs::block_splitter split,
                                           const std::byte* from, std::size_t n, std::size_t r, std::byte* group) {
   const dtype_info& file = intaglio::info(row.type);
@@ -188,7 +188,7 @@ void put_row(const std::byte* from, std::size_t n, std::size_t r, std::byte* gro
 }
 
 using row_writer = void (*)(const std::byte* from, std::size_t n, std::size_t r, std::byte* group);
-/// The function that writes rows of a codec of blocks.
+/// The function that packs rows of a codec with blocks.
 constexpr row_writer row_writer_of(codec type) {
   row_writer out = nullptr;
   codecs::with_codec(info(type).type, [&]<class C>() { out = &put_row<C>; });
@@ -197,10 +197,10 @@ constexpr row_writer row_writer_of(codec type) {
 
 }  // namespace layout
 
-/// Groups [first_group, first_group + output.size() / matmul_group_bytes) of a merged matrix. `rows[t]` is the whole
-/// tensor t as the file has it, or a window of it that begins at row `first_row[t]`.
+/// Repacks groups [first_group, first_group + output.size() / matmul_group_bytes) of a merged matrix. `rows[t]` is the
+/// whole tensor t as in the file, or a window of it from row `first_row[t]` on.
 /// @shape  rows[t]: [rows, columns] of `type`
-/// @error  argument_error: columns that the codec cannot have, a row outside its window
+/// @error  argument_error: the codec cannot have this number of columns, or a row is outside its window
 inline void repack_matmul(codec type, const row_order& order, std::span<const std::span<const std::byte>> rows,
                           std::uint64_t columns, std::uint64_t first_group, std::span<std::byte> output,
                           std::array<std::uint64_t, 3> first_row = {}) {

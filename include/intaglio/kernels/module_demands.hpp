@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What a SPIR-V module demands of a device with given specialization constants: shared memory, workgroup size,
-// capabilities. Read from the module's declarations, also in a constant expression; nothing of it is restated by hand.
-// Numbers: SPIR-V specification 1.6, section 3. Sizes: standard storage buffer layout (std430), as Vulkan 1.3 counts
-// storage class Workgroup (maxComputeSharedMemorySize), in the order of declaration.
+// Demands of a SPIR-V module with given specialization constants: shared memory, workgroup size, capabilities. They are
+// read from the module's declarations, also in a constant expression; none is written by hand. Numbers: SPIR-V
+// specification 1.6, section 3. Sizes: standard storage buffer layout (std430) in the order of declaration, as Vulkan
+// 1.3 counts storage class Workgroup (maxComputeSharedMemorySize).
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -21,14 +21,14 @@ namespace intaglio::kernels {
 
 /// The demands of one dispatch of one module.
 struct module_demands {
-  std::string_view problem;  ///< empty where the module could be read
+  std::string_view problem;  ///< empty if the module could be read
   std::uint32_t problem_word = 0;
   std::uint64_t shared_memory_bytes = 0;
   std::array<std::uint32_t, 3> workgroup{1, 1, 1};  ///< invocations in x, y and z
   std::array<std::uint32_t, 24> capabilities{};
   std::size_t capability_count = 0;
 
-  /// Invocations of a workgroup; the greatest number where the product does not fit.
+  /// Invocations of a workgroup; the largest number if the product overflows.
   constexpr std::uint64_t invocations() const {
     const checked_size all = checked_size{workgroup[0]} * workgroup[1] * workgroup[2];
     return all ? all.value() : (std::numeric_limits<std::uint64_t>::max)();
@@ -40,15 +40,15 @@ struct module_demands {
   }
 };
 
-/// One reading of one module; `demands_of` is its only use. Words: size() and operator[] give the module's words.
-/// Constant: called with a constant_id and its default bits, gives the constant's bits.
+/// Reads one module once; only `demands_of` uses it. Words: a type whose size() and operator[] give the module's words.
+/// Constant: called with a constant_id and its default bits, it gives the constant's bits.
 template <class Words, class Constant>
 class demand_reader {
  public:
   constexpr demand_reader(Words words, Constant constant) : words_(words), constant_(constant) {
     if (words_.size() < 5 || words_[0] != 0x07230203) fail("it does not begin with SPIR-V's magic number");
     else if (words_[3] > most_ids) fail("it has more ids than SPIR-V allows");
-    else places_.assign(words_[3], 0);  // resize(n) is no constant expression for clang 16 with libstdc++ 12
+    else places_.assign(words_[3], 0);  // resize(n) is not a constant expression for clang 16 with libstdc++ 12
   }
 
   constexpr module_demands read() {
@@ -103,7 +103,7 @@ class demand_reader {
     capability_explicit_workgroup_layout = 4428,
     most_ids = 0x3FFFFF  ///< section 2.17, universal limits
   };
-  /// A type that memory can hold: its size, its alignment, and of integers and bools how wide they are.
+  /// A type that memory can hold: its size, its alignment, and the width of integers and bools.
   struct memory_type {
     std::uint32_t id = 0;
     checked_size bytes = 0;
@@ -130,7 +130,7 @@ class demand_reader {
       if (each.id == id) return &each;
     return nullptr;
   }
-  /// The type or value of an id, if it was declared.
+  /// The type or value with an id, if it was declared.
   template <class T>
   constexpr const T* known(const std::vector<T>& in, std::uint32_t id) const {
     if (id >= places_.size() || places_[id] >= in.size() || in[places_[id]].id != id) return nullptr;
@@ -245,7 +245,7 @@ class demand_reader {
     shared_ = shared_.round_up(its.alignment) + its.bytes;
   }
 
-  /// The bits of the constant at hand, as given where it is a specialization constant.
+  /// The bits of the current constant; for a specialization constant the given ones.
   constexpr std::uint64_t specialized(std::uint32_t id, std::uint64_t bits) {
     const pair* spec = find(spec_ids_, id);
     if (spec == nullptr || opcode_ < op_spec_constant_true) return bits;
@@ -289,7 +289,7 @@ class demand_reader {
     }
     declare(values_, out);
   }
-  /// OpSpecConstantOp; unknown where an operand is, or where the operation is none of integers.
+  /// Evaluates OpSpecConstantOp. The result is unknown if an operand is, or if the operation is not on integers.
   constexpr specialized_value operation(std::uint32_t id, const memory_type& its) {
     specialized_value out{id, 0, its.width, false};
     std::array<specialized_value, 3> of{};
@@ -308,16 +308,16 @@ class demand_reader {
   std::size_t at_ = 0;
   std::uint32_t length_ = 0, opcode_ = 0;
   std::array<std::uint32_t, 3> size_ids_{};
-  std::uint32_t sizes_id_ = 0;  ///< what is decorated as WorkgroupSize
+  std::uint32_t sizes_id_ = 0;  ///< the id that is decorated as WorkgroupSize
   std::vector<pair> spec_ids_, pointees_;
-  std::vector<std::uint32_t> places_;  ///< by id, in types_ or values_
+  std::vector<std::uint32_t> places_;  ///< by id: index in types_ or values_
   std::vector<memory_type> types_;
   std::vector<specialized_value> values_;
   checked_size shared_ = 0;
   module_demands out_{};
 };
 
-/// Words of a module from little-endian bytes at any address.
+/// Words of a module, read from little-endian bytes at any address.
 template <class Byte>
 struct words_in_bytes {
   const Byte* bytes = nullptr;
@@ -330,7 +330,7 @@ struct words_in_bytes {
   }
 };
 
-/// What a module demands; of its words those before the first function are enough.
+/// The demands of a module. The words before its first function are enough.
 /// @param constant called with a constant_id and its default bits, gives the constant's bits
 template <class Words, class Constant>
 constexpr module_demands demands_of(Words words, Constant constant) {

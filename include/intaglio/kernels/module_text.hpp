@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The words of a module from the header that tools/embed_shaders wrote: its declarations as they are, which constant
-// expressions read too, and the functions behind them as text, a quarter as long for compilers to read.
+// Restores the words of a module from the header that tools/embed_shaders wrote. The header has the declarations
+// unchanged, which constant expressions read too, and the functions as text, which is a quarter as long for compilers
+// to read.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -15,15 +16,15 @@
 
 namespace intaglio::kernels {
 
-/// Five bits of a number a character, the lowest first; bit 5 says that more of the number follow.
-/// tools/embed_shaders, `spelled`, writes them with characters from '#' on that need no escape.
+/// Value of a character of a spelled number: five bits of the number, lowest first, and bit 5 if more characters of the
+/// number follow. tools/embed_shaders, `spelled`, writes them with characters from '#' on that need no escape.
 constexpr std::uint32_t spelled_bits(char character) {
   if (character == 'c') return '?' - '#';
   if (character == 'd') return '\\' - '#';
   return static_cast<std::uint32_t>(character) - '#';
 }
 
-/// The numbers that texts spell, each handed to `take`.
+/// Decodes the numbers that texts spell and passes each to `take`.
 template <class Take>
 void spell(std::initializer_list<std::string_view> texts, Take take) {
   std::uint64_t number = 0;
@@ -40,12 +41,12 @@ void spell(std::initializer_list<std::string_view> texts, Take take) {
     }
 }
 
-/// The instructions that numbers tell (tools/embed_shaders, `told`): first a list of beginnings, each an instruction's
-/// first word and often its second one, then of each instruction which beginning it has and its further words. Twice a
-/// word, or twice its distance from the highest id so far, and one.
+/// Decodes instructions from numbers (tools/embed_shaders, `told`). First comes a list of beginnings, each an
+/// instruction's first word and often its second one; then, for each instruction, its beginning's index and its further
+/// words. A word is stored as twice its value, or as twice its distance from the highest id so far plus one.
 class instruction_reader {
  public:
-  /// @param bound of the module's ids @param out where words are added
+  /// @param bound of the module's ids  @param out receives the words
   instruction_reader(std::uint32_t bound, std::vector<std::uint32_t>& out) : bound_(bound), out_(&out) {}
 
   void operator()(std::uint64_t number) {
@@ -103,9 +104,9 @@ class instruction_reader {
   std::vector<std::uint32_t>* out_;
 };
 
-/// The words of a module. @param count in all
-/// @param exact_at word of the declarations in front of which the results of `exact` are decorated NoContraction
-/// @param exact their ids, each less the one before it
+/// Restores the words of a module. @param count number of all words
+/// @param exact_at word of the declarations before which the results of `exact` are decorated NoContraction
+/// @param exact their ids, each minus the previous one
 inline std::vector<std::uint32_t> module_words(std::string_view declarations, std::size_t count, std::size_t exact_at,
                                                std::string_view exact, std::initializer_list<std::string_view> code) {
   constexpr std::uint32_t decorate = 3u << 16 | 71u, no_contraction = 42;
@@ -124,7 +125,7 @@ inline std::vector<std::uint32_t> module_words(std::string_view declarations, st
   return out;
 }
 
-/// The words of a module's header, spelled out once. @param parts NAME_parts of it
+/// The words of a module's header, decoded once. @param parts NAME_parts of the header
 template <class Parts>
 std::span<const std::byte> whole(Parts parts) {
   return parts([]<std::size_t size>(const char(&declarations)[size], std::uint32_t count, std::uint32_t exact_at,

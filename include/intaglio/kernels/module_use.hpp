@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the functions of kernels/spirv/demands.hpp read and write: the specialization constants of a module, and what
-// it then demands. Sizes: std430, in the order of declaration (kernels/module_demands.hpp).
+// The data of the functions of kernels/spirv/demands.hpp: the specialization constants of a module, and its demands
+// with them. Sizes: std430, in the order of declaration (kernels/module_demands.hpp).
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -11,13 +11,13 @@
 
 namespace intaglio::kernels {
 
-/// One use of a module: constants in, demands out.
+/// One use of a module: its constants are the input, its demands the output.
 struct module_use {
   std::span<const std::uint32_t> constants;  ///< by constant_id
-  std::uint64_t absent = 0;                  ///< bits of those that are not given
+  std::uint64_t absent = 0;                  ///< a bit for each constant that is not given
   std::array<std::uint32_t, 3> workgroup{};  ///< invocations in x, y and z
   std::uint64_t shared_memory_bytes = 0;
-  bool defined = true;  ///< false where it depends on an absent constant, or on an operation without a result
+  bool defined = true;  ///< false if a demand depends on an absent constant, or on an operation without a result
 
   constexpr std::uint64_t invocations() const {
     return std::uint64_t{workgroup[0]} * workgroup[1] * workgroup[2];  // y and z are 1 in every module
@@ -31,7 +31,7 @@ struct module_use {
   constexpr std::uint32_t remainder(std::uint32_t a, std::uint32_t b) { return has_result(b != 0) ? a % b : 0; }
   constexpr std::uint32_t shifted_right(std::uint32_t a, std::uint32_t b) { return has_result(b < 32) ? a >> b : 0; }
   constexpr std::uint32_t shifted_left(std::uint32_t a, std::uint32_t b) { return has_result(b < 32) ? a << b : 0; }
-  /// A variable in shared memory.
+  /// Adds a variable in shared memory.
   constexpr void add(std::uint64_t bytes, std::uint32_t alignment) {
     shared_memory_bytes = (shared_memory_bytes + (alignment - 1)) / alignment * alignment + bytes;
   }

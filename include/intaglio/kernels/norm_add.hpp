@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel norm_add: what it computes, its interface, and what plans have to know of it.
+// The kernel norm_add: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,11 +8,12 @@
 
 namespace intaglio::kernels {
 
-/// output[token, head, :] += rms_norm(input[token, head, :]) * norm_weight, f32 [tokens, heads, width]. One workgroup
-/// a head (x), of which there is one but for norms of parts, and token (y). scaled 1: the sum is multiplied by the
-/// number behind norm_weight. With parts 2, 4 or 8, of one token: the input is the sum of this number of vectors
-/// (walk_sum's splits), one behind the other, added by halves, lower + higher. biased 1: output += input + norm_weight,
-/// which is a bias then.
+/// A norm before an addition: output[token, head, :] += rms_norm(input[token, head, :]) * norm_weight, f32 [tokens,
+/// heads, width]. One workgroup a head (x) and token (y); there is one head except in norms of parts. scaled 1: the sum
+/// is multiplied by the number that follows norm_weight.
+/// parts 2, 4 or 8, for one token: the input is the sum of this number of vectors (walk_sum's splits), stored one after
+/// the other; they are added pairwise, lower half + upper half. biased 1: output += input + norm_weight, which is a
+/// bias.
 inline constexpr kernel_interface norm_add_interface{
     "norm_add",
     {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel norm_quantize: what it computes, its interface, and what plans have to know of it.
+// The kernel norm_quantize: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,7 +8,7 @@
 
 namespace intaglio::kernels {
 
-/// BitNet's activations: y = rms_norm(x) * w, or x with prologue::quantize, s = 127 / max(max|y|, 1e-5), q =
+/// Quantises BitNet's activations: y = rms_norm(x) * w, or x with prologue::quantize; s = 127 / max(max|y|, 1e-5); q =
 /// round_half_even(y * s). input f32 [tokens, width]; norm_weight f32 [width]; output int8 [tokens, width]; factors
 /// [tokens] of {f32 1 / s, i32 sum of q}. One workgroup a token (y).
 inline constexpr kernel_interface norm_quantize_interface{

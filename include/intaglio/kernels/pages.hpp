@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel pages: what it computes, its interface, and what plans have to know of it.
+// The kernel pages: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,10 +8,10 @@
 
 namespace intaglio::kernels {
 
-/// Moves octets of positions state.move_first .. move_end of slot state.move_slot from a layer's keys and values, as
-/// one session has them in `positions` positions or a ring of them, to the pool's `context` positions (state.move
-/// move_to_pool), or back. Of what a ring cannot hold at once the last. Grid x strides over octets, y is the head of
-/// keys and values.
+/// Copies octets of positions state.move_first .. move_end of slot state.move_slot between a layer's keys and values
+/// and the pool. A single session has them in `positions` positions, or in a ring of them; the pool has `context`
+/// positions. state.move is move_to_pool for copies to the pool, else they are from it. If a ring cannot hold all
+/// positions at once, only the last are copied. Grid x strides over octets, y is the head of keys and values.
 inline constexpr kernel_interface pages_interface{"pages",
                                                   {{{"keys"}, {"values"}, {"pool_keys"}, {"pool_values"}, {"state"}}},
                                                   {{{"workgroup_size"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel quantize_f16: what it computes, its interface, and what plans have to know of it.
+// The kernel quantize_f16: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -12,14 +12,15 @@
 
 namespace intaglio::kernels {
 
-/// What matmul_chunk multiplies: x as for matmul, f16 [tokens, width] of which four neighbouring columns are in the
-/// order 0, 2, 1, 3, times a power of two that brings the token's largest |x| to 2^14 .. 2^15; factors f32 [tokens]
-/// undo that, NaN where an x is not finite. One workgroup a token (y). `tiled`: f16_order; tiles: of each eight
-/// tokens [width / 8, 8, 8], eight columns of a token behind those of the one before. In a plan it says that the
-/// product may want it so, and the device decides (plan/fit.hpp). width: of tiles a multiple of 8, of fragments
-/// of 64. Experts: with experts_used above 0 row y is one of the lists of list_tokens that expert_tiles left in
-/// `tiles`, made of the row of the input that its pair has with own_input 1, else of its token; rows that no pair has
-/// keep what they hold.
+/// Converts x to f16 for matmul_chunk: x as for matmul, f16 [tokens, width], in which each four neighbouring columns
+/// have the order 0, 2, 1, 3. x is multiplied by a power of two that brings the token's largest |x| to 2^14 .. 2^15.
+/// factors f32 [tokens] undo that; they are NaN where an x is not finite. One workgroup a token (y).
+/// tiled: an f16_order. In tiles each eight tokens are [width / 8, 8, 8]: eight columns of a token, then eight of the
+/// next one. In a plan it says that the product may need this order; the device decides (plan/fit.hpp). width: for
+/// tiles a multiple of 8, for fragments of 64.
+/// Experts: with experts_used above 0 row y is one of the lists of list_tokens that expert_tiles wrote to `tiles`. It
+/// is made from its pair's row of the input with own_input 1, else from its token's row. Rows without a pair are not
+/// written.
 inline constexpr kernel_interface quantize_f16_interface{
     "quantize_f16",
     {{{"input"}, {"norm_weight"}, {"output"}, {"factors"}, {"state"}, {"tiles"}}},

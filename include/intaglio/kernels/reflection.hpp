@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Reads the interface of a SPIR-V module in a constant expression and holds it against the C++ one. Only the part
-// before the first function is read, every access is checked, and garbage ends in a problem, never in a loop. Numbers:
-// SPIR-V specification 1.6, section 3.
+// Reads the interface of a SPIR-V module in a constant expression and compares it with the C++ one. Only the part
+// before the first function is read. Every access is checked, and malformed input ends in a problem, never in a loop.
+// Numbers: SPIR-V specification 1.6, section 3.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -17,7 +17,7 @@
 
 namespace intaglio::kernels {
 
-/// Types that an interface may use, as a module declares them; `other` is anything else.
+/// Types that an interface may use, as a module declares them; `other` is any other type.
 enum class spirv_type : std::uint8_t { other, address, u32, i32, u64, uvec2, f32, boolean };
 
 constexpr std::string_view name(spirv_type type) {
@@ -32,8 +32,8 @@ constexpr std::string_view name(field_type type) {
                                       : "bool";
 }
 
-/// One member of a module's push-constant block. A trailing underscore, for names that GLSL reserves, is no part of the
-/// name.
+/// One member of a module's push-constant block. A trailing underscore, for names that GLSL reserves, is not part of
+/// the name.
 struct reflected_member {
   std::string_view name;
   spirv_type type = spirv_type::other;
@@ -49,14 +49,14 @@ struct reflected_constant {
 
 inline constexpr std::uint32_t no_specialization = ~0u;
 
-/// What a module says of itself. Names point into the module.
+/// The interface that a module declares. Names point into the module.
 struct reflected_module {
-  std::string_view problem;  ///< empty where the module could be read
+  std::string_view problem;  ///< empty if the module could be read
   std::uint32_t problem_word = 0;
   std::string_view entry_point;
   std::array<reflected_member, max_push_constants + 4> push{};
   std::size_t push_count = 0;
-  std::uint32_t push_bytes = 0;  ///< where the last member ends; members of other types count as 4
+  std::uint32_t push_bytes = 0;  ///< end of the last member; members of other types count as 4
   std::array<reflected_constant, max_specialization_constants + 2> constants{};  ///< by rising constant_id
   std::size_t constant_count = 0;
   std::array<std::uint32_t, 24> capabilities{};
@@ -71,7 +71,7 @@ struct reflected_module {
   }
 };
 
-/// One reading of one module; `reflect` is its only use.
+/// Reads one module once; only `reflect` uses it.
 class spirv_reader {
  public:
   constexpr spirv_reader(const char* bytes, std::size_t size_bytes) : bytes_(bytes), words_(size_bytes / 4) {
@@ -81,7 +81,7 @@ class spirv_reader {
 
   constexpr reflected_module read() {
     for (begin(); next();) declaration(opcode_);
-    // Names and member decorations come before the types that tell which of them matter.
+    // Names and member decorations come before the types that show which of them matter.
     if (block_ != 0) read_block();
     read_constants();
     return out_;
@@ -144,7 +144,7 @@ class spirv_reader {
     out_.problem = problem;
     out_.problem_word = static_cast<std::uint32_t>(at_);
   }
-  /// Operand `index` of the instruction at hand, 1 being the first.
+  /// Operand `index` of the current instruction; the first is 1.
   constexpr std::uint32_t operand(std::uint32_t index) {
     if (index < length_) return word(at_ + index);
     fail("an instruction lacks an operand");
@@ -279,7 +279,7 @@ class spirv_reader {
       const std::uint32_t id = spec_ids_.items[i].value;
       std::size_t place = out_.constant_count;
       while (place > 0 && out_.constants[place - 1].id >= id) --place;
-      // glslc declares the workgroup's width twice where the shader names it too.
+      // glslc declares the workgroup's width twice if the shader names it too.
       if (place < out_.constant_count && out_.constants[place].id == id) {
         if (out_.constants[place].type != type_of(found->type)) return fail("two types share one constant_id");
         continue;
@@ -317,7 +317,7 @@ constexpr reflected_module reflect(std::string_view module) {
   return spirv_reader(module.data(), module.size()).read();
 }
 
-/// @param module the literal of kernels/spirv/<name>.hpp; its closing NUL is no part of the module
+/// @param module the literal of kernels/spirv/<name>.hpp; its closing NUL is not part of the module
 template <std::size_t N>
 constexpr reflected_module reflect(const char (&module)[N]) {
   return reflect(std::string_view(module, N - 1));
@@ -339,10 +339,10 @@ constexpr bool same_type(field_type expected, spirv_type found) {
   return false;
 }
 
-/// Whether a module may lack specialization constants: forms of a kernel do not all have a use for each of them.
+/// Whether a module may lack specialization constants, because not every form of a kernel uses each of them.
 enum class unused_constants : bool { refused, allowed };
 
-/// The first difference between a module and the C++ interface as one sentence, empty where they agree:
+/// The first difference between a module and the C++ interface as one sentence; empty if they agree. Example:
 /// "ternary_matmul: push constant 3 is 'weights' at offset 24 in the shader, 'weight' at offset 24 in the C++
 /// interface".
 constexpr text<> difference(const kernel_interface& expected, const reflected_module& module,
@@ -385,7 +385,7 @@ constexpr text<> difference(const kernel_interface& expected, const reflected_mo
     if (!in_interface && !in_module) i = module.constants[at].id;
     const reflected_constant found = in_module || !in_interface ? module.constants[at++] : reflected_constant{};
     const specialization_constant wanted = in_interface ? expected.specialization[i] : specialization_constant{};
-    // The workgroup's width needs no name of its own: local_size_x_id alone declares it.
+    // The workgroup's width needs no name: local_size_x_id is enough to declare it.
     if (in_module && in_interface && (found.name == wanted.name || (i == 0 && found.name.empty()))) {
       if (same_type(wanted.type, found.type)) continue;
       return out.append(": specialization constant ", i, ", '", wanted.name, "', is ", found.type, " in the shader, ",
@@ -404,14 +404,14 @@ constexpr text<> difference(const kernel_interface& expected, const reflected_mo
   return {};
 }
 
-/// Whether a shader is the one that the interface describes; empty, or the sentence that tells where not.
+/// Compares a shader with an interface. @return empty if they agree, else a sentence with the difference
 template <std::size_t N>
 constexpr text<> matches(const kernel_interface& expected, const char (&module)[N],
                          unused_constants unused = unused_constants::refused) {
   return difference(expected, reflect(module), unused);
 }
 
-/// `agrees` where Difference, a text, is empty; otherwise compiling ends here, and the compiler shows the text.
+/// `agrees` if Difference, a text, is empty; otherwise compilation fails and the compiler shows the text.
 template <auto Difference>
 struct shader_interface {
   static_assert(reason<Difference>::model_fits, "intaglio: a shader and its C++ interface differ");

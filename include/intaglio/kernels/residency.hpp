@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel residency: what it computes and its interface.
+// The kernel residency: its computation and its interface.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -9,8 +9,9 @@
 
 namespace intaglio::kernels {
 
-/// counters u32 [3]: the first becomes the number of workgroups; the second the number of those that saw all within
-/// `turns` looks. shared_words of shared memory are in use meanwhile. In no plan.
+/// Counts the workgroups that run at once. counters u32 [3]: the first becomes the number of workgroups; the second
+/// becomes the number of those that saw all others within `turns` reads. Each uses shared_words of shared memory. No
+/// plan has it.
 inline constexpr kernel_interface residency_interface{
     "residency", {{{"counters"}, {"turns", field_type::u32}}}, {{{"workgroup_size"}, {"shared_words"}}}};
 

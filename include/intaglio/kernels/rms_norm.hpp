@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel rms_norm: what it computes, its interface, and what plans have to know of it.
+// The kernel rms_norm: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,10 +8,10 @@
 
 namespace intaglio::kernels {
 
-/// output[token, group, :] = rms_norm(input[token, group, :]) * norm_weight[group, :], f32 [tokens, groups, width]. One
-/// workgroup a group (x) of a token (y). With centered 1, of one group, the mean is taken off the input first, and
-/// bias, f32 [width], is added to the result: LayerNorm; with centered 2 there is no bias. Output may be the input's
-/// place.
+/// Root-mean-square norm: output[token, group, :] = rms_norm(input[token, group, :]) * norm_weight[group, :], f32
+/// [tokens, groups, width]. One workgroup a group (x) of a token (y). centered 1, for one group: the mean is subtracted
+/// from the input first, and bias, f32 [width], is added to the result (LayerNorm). centered 2: as 1, without a bias.
+/// The output may overwrite the input.
 inline constexpr kernel_interface rms_norm_interface{
     "rms_norm",
     {{{"input"}, {"norm_weight"}, {"output"}, {"state"}, {"bias"}}},

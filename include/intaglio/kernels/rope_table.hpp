@@ -16,9 +16,9 @@
 
 namespace intaglio::kernels {
 
-/// Frequency of a pair in radians a position by YaRN: divided by the factor where a pair turns less than beta_slow
-/// times in the original context, as it is where it turns more than beta_fast times, and a mixture of both between
-/// these two pairs.
+/// Frequency of a pair in radians a position by YaRN. It is divided by the factor for pairs with fewer than beta_slow
+/// full turns in the original context. It is unchanged for pairs with more than beta_fast turns. Between these pairs it
+/// is interpolated.
 inline long double yarn_frequency(std::uint32_t pair, std::uint32_t head_dim, const rope_parameters& how) {
   const rope_scaling_config& scaling = how.scaling;
   const auto theta = static_cast<long double>(how.theta), width = static_cast<long double>(head_dim);
@@ -30,18 +30,18 @@ inline long double yarn_frequency(std::uint32_t pair, std::uint32_t head_dim, co
   long double low = pair_that_turns(scaling.high_freq_factor), high = pair_that_turns(scaling.low_freq_factor);
   if (scaling.truncate) low = std::floor(low), high = std::ceil(high);
   low = (std::max)(low, 0.0L), high = (std::min)(high, width - 1);
-  if (low == high) high += 0.001L;  // as transformers
+  if (low == high) high += 0.001L;  // as in transformers
   const long double share = std::clamp((static_cast<long double>(pair) - low) / (high - low), 0.0L, 1.0L),
                     frequency = rope_frequency_of(pair, head_dim, theta);
   return frequency / static_cast<long double>(scaling.factor) * share + frequency * (1 - share);
 }
 
-/// What a frequency in radians a position becomes by a model's scaling, where that does not ask for its pair.
+/// A frequency in radians a position with a model's scaling, for scalings that do not depend on the pair.
 inline long double scaled_frequency(long double frequency, const rope_scaling_config& scaling) {
   if (scaling.type == rope_type::plain) return frequency;
   const long double divided = frequency / static_cast<long double>(scaling.factor);
   if (scaling.type == rope_type::linear) return divided;
-  // Turns in the original context: fewer than low_freq_factor are slow, more than high_freq_factor fast.
+  // Full turns in the original context: below low_freq_factor a frequency is low, above high_freq_factor it is high.
   const long double turns = static_cast<long double>(scaling.original_max_position_embeddings) * frequency /
                             (2 * std::numbers::pi_v<long double>);
   const auto low = static_cast<long double>(scaling.low_freq_factor),
@@ -52,7 +52,8 @@ inline long double scaled_frequency(long double frequency, const rope_scaling_co
   return (1 - share) * divided + share * frequency;
 }
 
-/// [head_dim / 2] turns a position in units of 2^-64; zeros for a layer that does not turn.
+/// The RoPE table of a layer, [head_dim / 2]: rotation for one position in units of 2^-64 of a full turn; zeros for a
+/// layer without RoPE.
 /// @param factors of longrope
 inline std::vector<std::uint64_t> rope_table(const rope_parameters& how, std::uint32_t head_dim, std::uint32_t layer,
                                              const longrope_factors& factors = {}) {

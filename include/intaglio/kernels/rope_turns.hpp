@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rotary embedding by exact fractions of a turn: what a pair of channels turns by at a position is position * turns
-// modulo 2^64, so no position is too large. A model's table of them is made once, from any frequencies.
+// Rotary embedding by exact fractions of a full turn: a pair of channels is rotated by position * turns modulo 2^64, so
+// that no position is too large. A model's table of `turns` is made once, from any frequencies.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -13,7 +13,7 @@
 
 namespace intaglio::kernels {
 
-/// `frequency` radians a position in units of 2^-64 turn; frequency of 0 up to 2 pi (exclusive).
+/// Rotation for one position in units of 2^-64 of a full turn. frequency: radians a position, 0 up to 2 pi (exclusive).
 inline std::uint64_t rope_turns(long double frequency) {
   return static_cast<std::uint64_t>(std::floor(std::ldexp(frequency / (2 * std::numbers::pi_v<long double>), 64)));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel route: what it computes, its interface, and what plans have to know of it.
+// The kernel route: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,15 +8,16 @@
 
 namespace intaglio::kernels {
 
-/// The experts_used = k largest of each token's logits [tokens, experts], with biased 1 after bias f32 [experts] has
-/// been added to them, of equal ones the lowest first: choice u32 [tokens, 2 k] has their numbers, then the bits of
-/// exp(logit - largest) / sum of these, in that order; over_all: sum of all experts' instead;
-/// times factor; with scaled 1 times the expert's number in scale f32 [experts]. score: expert_score. With another one
-/// than 0 (logit) an expert counts its score: with 1 (logistic) 1 / (1 + exp(-logit)), with 2 (probability) its part of
-/// the softmax over all experts. It is divided by max(sum of the chosen ones' scores, least) + added unless over_all is
-/// 1, and the bias is added to scores for the choice alone. With stated 1, of k = 1, nothing is computed: a token has
-/// the expert and the part that the state says (kernels/state.hpp, adapter), of a batch that of its slot. One workgroup
-/// a token (y).
+/// Chooses a token's experts: the experts_used = k largest of its logits [tokens, experts]; among equal ones the lowest
+/// number. biased 1: bias f32 [experts] is added to the logits first. choice u32 [tokens, 2 k] has the experts'
+/// numbers, then the bits of their parts exp(logit - largest) / sum, in that order. sum is over the chosen experts, or
+/// with over_all over all. Parts are multiplied by factor, and with scaled 1 by the expert's number in scale f32
+/// [experts].
+/// score: an expert_score other than 0 (logit) replaces exp(logit - largest): 1 (logistic) is 1 / (1 + exp(-logit)); 2
+/// (probability) is the softmax over all experts. It is divided by max(sum of the chosen scores, least) + added unless
+/// over_all is 1. The bias is then added to scores only for the choice.
+/// stated 1, with k = 1: nothing is computed. A token has the expert and the part in the state (kernels/state.hpp,
+/// adapter), in a batch those of its slot. One workgroup a token (y).
 inline constexpr kernel_interface route_interface{"route",
                                                   {{{"logits"}, {"bias"}, {"choice"}, {"state"}, {"scale"}}},
                                                   {{{"workgroup_size"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows of dense weights as int8, for the head's first look (head_screen): a code for each element and a scale for each
-// row.
+// Rows of dense weights as int8, for the first step of a screened head (head_screen): a code for each element and a
+// scale for each row.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -14,9 +14,10 @@
 
 namespace intaglio::kernels {
 
-/// codes of -127 .. 127 with |row[i] - scale * codes[i]| <= 0.501 * scale, and |row[i]| <= 127.001 * scale.
-/// @return scale; infinity where a value is not finite or the row is so small that rounding would lose the bound:
-/// nothing is then known of it
+/// Quantises a row to codes of -127 .. 127 with |row[i] - scale * codes[i]| <= 0.501 * scale, and |row[i]| <= 127.001 *
+/// scale.
+/// @return scale; infinity if a value is not finite, or if the row is so small that rounding would break the bound: the
+/// codes then bound nothing
 /// @shape row, codes: [columns]
 inline float row_codes(std::span<const float> row, std::span<std::int8_t> codes) {
   float largest = 0;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// In which order a merged matrix holds the rows of its tensors, so that a product's epilogue finds together what
-// belongs together.
+// The order of the rows of several tensors in a merged matrix: rows that a product's epilogue combines are neighbours.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -10,7 +9,7 @@
 
 namespace intaglio::kernels {
 
-/// Where a row of the merged matrix comes from: the tensor's place in the list of sources and the row in that tensor.
+/// The source of a row of the merged matrix: the tensor's index in the list of sources, and the row in that tensor.
 struct source_row {
   std::uint32_t tensor = 0, row = 0;
   friend constexpr bool operator==(source_row, source_row) = default;
@@ -22,9 +21,9 @@ struct row_order {
   kind order = kind::plain;
   std::uint32_t head_dim = 0;                  ///< rope_pairs only
   std::array<std::uint32_t, 3> tensor_rows{};  ///< rows of each source
-  bool interleaved = false;                    ///< rope_pairs only: q and k hold a pair's two rows side by side already
+  bool interleaved = false;                    ///< rope_pairs only: in q and k the rows of a pair are neighbours
 
-  /// One tensor as it is.
+  /// One tensor, unchanged.
   static constexpr row_order plain(std::uint32_t rows) { return {kind::plain, 0, {rows, 0, 0}, false}; }
   /// Sources q [q_rows], k and v [kv_rows each]: heads of q, then of k, then of v; within each head i, i + head_dim / 2
   /// are neighbours.
@@ -35,7 +34,7 @@ struct row_order {
   /// Sources gate and up, [rows] each: gate 0, up 0, gate 1, up 1, ...
   static constexpr row_order gate_up(std::uint32_t rows) { return {kind::gate_up, 0, {rows, rows, 0}, false}; }
 
-  /// Sources q [q_rows], k and v [kv_rows each], or the first two of them, one behind the other as they are.
+  /// Sources q [q_rows], k and v [kv_rows each], or only q and k, unchanged one after the other.
   static constexpr row_order stacked(std::uint32_t q_rows, std::uint32_t kv_rows, bool with_values = true) {
     return {kind::stacked, 0, {q_rows, kv_rows, with_values ? kv_rows : 0}, false};
   }

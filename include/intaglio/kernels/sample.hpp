@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel sample: what it computes, its interface, and what plans have to know of it.
+// The kernel sample: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,19 +8,21 @@
 
 namespace intaglio::kernels {
 
-/// Picks the next token from logits [vocab_size] by state's sampling parameters (kernels/state.hpp), in this order:
-/// repetition penalty over the last repeat_last_n of state.history, top-k, top-p, min-p, temperature, draw; temperature
-/// 0 is greedy, ties go to the lowest id. The draw is a function of seed and position alone. With next = position +
-/// count, writes the token to state.tokens[0], state.history[next] (inside the context) and ring[generated %
-/// ring_size], then sets position to next and count to 1, and adds 1 to generated. Workgroups (x) sort every `slice`
-/// (sample_slice) of the vocabulary into scratch; the last to come, found by counters u32[draws], which are 0 before
-/// and after, picks; one workgroup alone needs none. firsts: [first_count] of the head's workgroups, where first_count
-/// is not 0: a greedy choice without a penalty is made of them alone. form: sample_form; the others than `any` are
-/// compiled in a fraction of the time. With draws above 1, workgroups y pick what follows token y of the pass, from
-/// logits row y, as if the tokens behind it were not there, and only write it to drawn u32[draws]; rows of scratch are
-/// as far apart as sample_scratch_bytes says. In a batch workgroups y draw for slot y, whose ring is the y-th of
-/// ring_size words; where the next position reaches the slot's limit count becomes 0. Of a row that draws nothing
-/// sample_greedy_workers workgroups do all, the others leave. narrow 1: the same tokens in half of the shared memory.
+/// Draws the next token from logits [vocab_size] by the state's sampling parameters (kernels/state.hpp), in this order:
+/// repetition penalty over the last repeat_last_n of state.history, top-k, top-p, min-p, temperature, draw. Temperature
+/// 0 is greedy; of equal logits the lowest id wins. The draw depends only on seed and position. With next = position +
+/// count, it writes the token to state.tokens[0], state.history[next] (inside the context) and ring[generated %
+/// ring_size], then sets position to next and count to 1, and adds 1 to generated.
+/// Workgroups (x) each sort a `slice` (sample_slice) of the vocabulary into scratch. The last to finish, found by
+/// counters u32 [draws], which are 0 before and after, picks the token; a single workgroup needs no counters. firsts:
+/// [first_count] from the head's workgroups, if first_count is not 0; a greedy choice without a penalty uses only them.
+/// form: a sample_form; every form but `any` compiles in a fraction of its time. narrow 1: the same tokens with half of
+/// the shared memory.
+/// draws above 1: workgroups y pick the token after token y of the pass, from logits row y, as if later tokens did not
+/// exist, and only write it to drawn u32 [draws]. Rows of scratch are sample_scratch_bytes apart.
+/// In a batch, workgroups y draw for slot y, whose ring is the y-th of ring_size words. If the next position reaches
+/// the slot's limit, count becomes 0. For a greedy row sample_greedy_workers workgroups do all the work; the others
+/// exit.
 inline constexpr kernel_interface sample_interface{
     "sample",
     {{{"logits"}, {"state"}, {"ring"}, {"scratch"}, {"drawn"}, {"firsts"}, {"counters"}}},
@@ -36,26 +38,26 @@ inline constexpr kernel_interface sample_interface{
       {"slice"},
       {"form"},
       {"narrow"}}}};
-/// The token is the same by each that may pick it.
+/// Forms of the sampler. Every form that can pick a token picks the same one.
 enum class sample_form : std::uint32_t {
-  any,      ///< whatever state asks for
-  greedy,   ///< where no temperature asks for a draw
-  interim,  ///< whatever state asks for by one workgroup, several times slower
+  any,      ///< for all sampling parameters
+  greedy,   ///< for greedy rows, without a draw
+  interim,  ///< for all sampling parameters, with one workgroup, several times slower
 };
 
-/// Logits that sample goes through at most: the sum of this number of weights of 44 bits has 63 bits.
+/// The largest vocabulary: the sum of this number of weights of 44 bits has 63 bits.
 inline constexpr std::uint32_t largest_vocabulary = 1u << 19;
 
-/// Tokens that a workgroup of sample sorts: a power of two up to 4,096, from 256 on until there are at most most_lists
-/// lists.
-/// @param most_lists at most 136: what is known of each list has room in shared memory
+/// Tokens that a workgroup of sample sorts: a power of two of 256 up to 4,096, the smallest that gives at most
+/// most_lists lists.
+/// @param most_lists at most 136: shared memory has room for the data of that number of lists
 constexpr std::uint32_t sample_slice(std::uint32_t vocab_size, std::uint32_t most_lists = 136) {
   std::uint32_t out = 256;
   while ((vocab_size + out - 1) / out > most_lists && out < 4096) out *= 2;
   return out;
 }
-/// In batches of at least this number of slots there are rows enough to keep a device busy, and fewer, longer lists are
-/// less work in all (docs/performance.md).
+/// A batch of at least sample_batch slots has enough rows to keep a device busy; fewer, longer lists are then less work
+/// in total (docs/performance.md).
 inline constexpr std::uint32_t sample_greedy_workers = 16, sample_batch = 8, sample_lists_of_batch = 40;
 constexpr std::uint32_t sample_lists(std::uint32_t vocab_size, std::uint32_t slice) {
   return (vocab_size + slice - 1) / slice;
@@ -63,8 +65,7 @@ constexpr std::uint32_t sample_lists(std::uint32_t vocab_size, std::uint32_t sli
 constexpr std::uint32_t sample_lists(std::uint32_t vocab_size) {
   return sample_lists(vocab_size, sample_slice(vocab_size));
 }
-/// Bytes that `scratch` of sample takes for a draw: sorted keys, two sums of 64 bits for each eight of them, and 52
-/// words for each list.
+/// Bytes of `scratch` for one draw: sorted keys, two sums of 64 bits for each eight keys, and 52 words for each list.
 constexpr std::uint64_t sample_scratch_bytes(std::uint32_t vocab_size, std::uint32_t slice) {
   return std::uint64_t{sample_lists(vocab_size, slice)} * (6 * slice + 208);
 }
@@ -73,9 +74,9 @@ constexpr std::uint64_t sample_scratch_bytes(std::uint32_t vocab_size) {
 }
 constexpr std::uint64_t sample_counter_bytes(std::uint32_t draws) { return std::uint64_t{4} * draws; }
 
-/// Subgroups that sample needs at least for a vocabulary: in llvmpipe up to Mesa 24 all loops of an invocation end
-/// after 65,535 turns (docs/modules.md). No more than 16, which fit into a workgroup at any width and do for the
-/// largest vocabularies there are.
+/// The fewest subgroups that sample needs for a vocabulary: llvmpipe up to Mesa 24 ends all loops of an invocation
+/// after 65,535 iterations (docs/modules.md). At most 16, which fit in a workgroup at any width and are enough for the
+/// largest existing vocabularies.
 constexpr std::uint32_t least_sample_subgroups(std::uint32_t vocab_size) {
   const std::uint32_t wanted = (vocab_size + 8191) / 8192;
   return wanted > 16 ? 16 : wanted;
@@ -84,7 +85,7 @@ constexpr std::uint32_t least_sample_subgroups(std::uint32_t vocab_size) {
 struct sample_kernel {
   static constexpr kernel id = kernel::sample;
   static constexpr const kernel_interface& face = sample_interface;
-  static constexpr bool any_subgroups = true;  ///< can do its work
+  static constexpr bool any_subgroups = true;  ///< any number of subgroups can do its work
   static constexpr candidate candidates[] = {{variant::sample_cpu, demand::wide_loads}, {variant::sample, {}}};
   struct constants {
     std::uint32_t workgroup_size{};
@@ -101,7 +102,7 @@ struct sample_kernel {
     std::uint32_t narrow{};
   };
 
-  /// Another form of one that draws, with as many workgroups as that needs.
+  /// Changes a sampler to another form, with the number of workgroups that the form needs.
   static constexpr void take_form(constants& c, launch& of, sample_form form) {
     c.form = form;
     if (form == sample_form::greedy && c.slot_words != 0 && of.groups[0] > sample_greedy_workers)

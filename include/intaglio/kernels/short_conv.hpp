@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel short_conv: what it computes, its interface, and what plans have to know of it.
+// The kernel short_conv: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,14 +8,14 @@
 
 namespace intaglio::kernels {
 
-/// y[t, c] = sum over k of weight[c, k] z[t - taps + 1 + k, c], f32, k in rising order; width a multiple of 4. With
-/// `biased` 1 bias, [width], is added to the sum.
-/// With `multiplied` 1 a token's input is B, C and h, [tokens, 3 width]: z = B h, output C y. With 0 z is the input,
-/// [tokens, width], and output silu(y). `recurrent`, [taps - 1, width], holds z of the tokens before the pass and, from
-/// then on, of its last ones; where the position is 0 it is not read, and z before the first token is 0. Workgroups
-/// share quads of channels (x). The first row of them (y) has the tokens that need what was before, and leaves what is
-/// next; each other row has a token. Of a batch, where slot_words is not 0, each row has a slot's token, and what is
-/// kept of it stands slot_floats floats behind that of the slot before.
+/// A short causal convolution over tokens: y[t, c] = sum over k of weight[c, k] z[t - taps + 1 + k, c], f32, with k in
+/// rising order; width: a multiple of 4. biased 1: bias, [width], is added to the sum. multiplied 1: a token's input is
+/// B, C and h, [tokens, 3 width]; z = B h, output C y. multiplied 0: z is the input, [tokens, width]; output silu(y).
+/// `recurrent`, [taps - 1, width], holds z of the last tokens before the pass, and afterwards of the pass's last
+/// tokens. At position 0 it is not read, and z before the first token is 0. Workgroups split quads of channels (x). The
+/// first row of workgroups (y) has the tokens that need earlier z, and writes `recurrent`; each other row has one
+/// token. In a batch (slot_words not 0) each row has a slot's token, and a slot's `recurrent` is slot_floats floats
+/// after the previous slot's.
 inline constexpr kernel_interface short_conv_interface{
     "short_conv",
     {{{"input"}, {"weight"}, {"bias"}, {"output"}, {"recurrent"}, {"state"}}},
@@ -35,7 +35,7 @@ struct short_conv_kernel {
     std::uint32_t slot_floats{};
     std::uint32_t biased{};
   };
-  /// Rows of workgroups over a pass of `tokens`.
+  /// Number of rows of workgroups for a pass of `tokens` tokens.
   static constexpr std::uint32_t rows(std::uint32_t tokens, std::uint32_t taps) {
     return tokens < taps ? 1 : tokens - taps + 2;
   }

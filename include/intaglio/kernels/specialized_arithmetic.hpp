@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What OpSpecConstantOp computes, of integers and bools. Numbers: SPIR-V specification 1.6, sections 3.49.13
-// to 3.49.16.
+// Evaluates OpSpecConstantOp on integers and bools. Numbers: SPIR-V specification 1.6, sections 3.49.13 to 3.49.16.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -15,15 +14,15 @@ namespace intaglio::kernels {
 struct specialized_value {
   std::uint32_t id = 0;
   std::uint64_t bits = 0;   ///< zero-extended
-  std::uint32_t width = 0;  ///< in bits, 1 of a bool
-  bool known = false;       ///< false of floats and composites
+  std::uint32_t width = 0;  ///< in bits; 1 for a bool
+  bool known = false;       ///< false for floats and composites
 };
 
 /// The lowest `width` bits.
 constexpr std::uint64_t within(std::uint64_t bits, std::uint32_t width) {
   return width >= 64 ? bits : bits & ((std::uint64_t{1} << width) - 1);
 }
-/// The value of a signed integer of its width.
+/// The value of a signed integer of the given width.
 constexpr std::int64_t as_signed(const specialized_value& of) {
   if (of.width == 0 || of.width >= 64) return static_cast<std::int64_t>(of.bits);
   const std::uint64_t sign = std::uint64_t{1} << (of.width - 1);
@@ -70,14 +69,14 @@ enum : std::uint32_t {
   op_not = 200
 };
 
-/// Quotients and remainders. False where they are undefined.
+/// Quotients and remainders. False if the result is undefined.
 constexpr bool divide(std::uint32_t opcode, const specialized_value& a, const specialized_value& b,
                       std::uint64_t& out) {
   if (b.bits == 0) return false;
   if (opcode == op_u_div) return out = a.bits / b.bits, true;
   if (opcode == op_u_mod) return out = a.bits % b.bits, true;
   const std::int64_t x = as_signed(a), y = as_signed(b);
-  if (y == -1) {  // the least number has no negative
+  if (y == -1) {  // the smallest number cannot be negated
     out = opcode == op_s_div ? 0 - a.bits : 0;
     return true;
   }
@@ -87,7 +86,7 @@ constexpr bool divide(std::uint32_t opcode, const specialized_value& a, const sp
   else out = static_cast<std::uint64_t>(rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest);
   return true;
 }
-/// Shifts. False where they are undefined.
+/// Shifts. False if the result is undefined.
 constexpr bool shift(std::uint32_t opcode, const specialized_value& a, const specialized_value& b, std::uint64_t& out) {
   if (b.bits >= a.width) return false;
   out = opcode == op_shift_left    ? a.bits << b.bits
@@ -95,7 +94,7 @@ constexpr bool shift(std::uint32_t opcode, const specialized_value& a, const spe
                                    : static_cast<std::uint64_t>(as_signed(a) >> b.bits);
   return true;
 }
-/// Comparisons; false where the operation is none.
+/// Comparisons; false if the operation is not a comparison.
 constexpr bool compare(std::uint32_t opcode, const specialized_value& a, const specialized_value& b,
                        std::uint64_t& out) {
   const std::int64_t x = as_signed(a), y = as_signed(b);
@@ -126,7 +125,7 @@ constexpr bool compare(std::uint32_t opcode, const specialized_value& a, const s
       return false;
   }
 }
-/// Operations of one operand; false where the operation is none.
+/// Operations with one operand; false if the operation is not one of them.
 constexpr bool change(std::uint32_t opcode, const specialized_value& a, std::uint64_t& out) {
   switch (opcode) {
     case op_u_convert:
@@ -147,8 +146,8 @@ constexpr bool change(std::uint32_t opcode, const specialized_value& a, std::uin
 
 }  // namespace detail
 
-/// Computes one operation into `out.bits`, of `out.width` bits. False where its result is undefined, or where it is not
-/// an operation on integers and bools with this number of operands.
+/// Evaluates one operation; the result goes to `out.bits`, with `out.width` bits. False if the result is undefined, or
+/// if it is not an operation on integers and bools with this number of operands.
 constexpr bool evaluate_specialized(std::uint32_t opcode, std::uint32_t operands,
                                     const std::array<specialized_value, 3>& of, specialized_value& out) {
   using namespace detail;

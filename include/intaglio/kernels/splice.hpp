@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Writes an activation into a SPIR-V module: kernels mark its place by GLSL's mod(gate, up), OpFMod, which they use for
-// nothing else (shaders/include/epilogue.glsl). Plain code on words, run when pipelines are made: it costs users'
-// compilers nothing. Numbers: SPIR-V specification 1.6, section 3; GLSL.std.450.
+// Inserts an activation into a SPIR-V module. Kernels mark the position by GLSL's mod(gate, up), OpFMod, which they use
+// for nothing else (shaders/include/epilogue.glsl). It is plain code on words that runs when pipelines are made, so
+// that users' compilers need no time for it. Numbers: SPIR-V specification 1.6, section 3; GLSL.std.450.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -20,8 +20,8 @@
 
 namespace intaglio::kernels {
 
-/// Loops of a module of embed_shaders that have DontUnroll, of shaders that mark them so (shaders/layers_coded.comp,
-/// BY_CODEC): asks the driver to write them out, or says nothing.
+/// Changes loops of a module of embed_shaders that have DontUnroll in shaders that mark them so
+/// (shaders/layers_coded.comp, BY_CODEC): asks the driver to unroll them, or gives no hint.
 constexpr void hint_loops(std::span<std::uint32_t> module, bool asks) {
   constexpr std::uint32_t op_loop_merge = 246, unroll = 1, dont_unroll = 2;
   for (std::size_t at = 5; at < module.size(); at += (std::max)(module[at] >> 16, 1u))
@@ -31,18 +31,18 @@ constexpr void hint_loops(std::span<std::uint32_t> module, bool asks) {
 
 class splicer {
  public:
-  /// @param module of embed_shaders: whole, and checked by kernels/check_interfaces.hpp
+  /// @param module of embed_shaders: complete, and checked by kernels/check_interfaces.hpp
   constexpr splicer(std::span<const std::uint32_t> module, const shader::expression& f)
       : module_(module), f_(f), next_(module.size() < 5 ? 0 : module[3]) {}
 
-  /// How often the module asks for an activation.
+  /// Number of markers in the module.
   constexpr std::size_t markers() const {
     std::size_t count = 0;
     each([&](std::uint32_t code, std::span<const std::uint32_t>) { count += code == op_fmod; });
     return count;
   }
 
-  /// The module with the expression in the place of every marker.
+  /// The module with every marker replaced by the expression.
   constexpr std::vector<std::uint32_t> spliced() {
     find_declarations();
     each([&](std::uint32_t code, std::span<const std::uint32_t> words) {
@@ -108,7 +108,7 @@ class splicer {
     for (const std::uint32_t each : operands) to.push_back(each);
   }
 
-  /// Types that the module has or gets, and the ids of markers.
+  /// Finds or adds the types that the expression needs, and finds the ids of markers.
   constexpr void find_declarations() {
     each([&](std::uint32_t code, std::span<const std::uint32_t> words) {
       if (code == op_ext_inst_import && words.size() == 6 && words[2] == 0x4c534c47u && words[3] == 0x6474732eu &&
@@ -124,14 +124,15 @@ class splicer {
     if (bool_ == 0) instruction(constants_, op_type_bool, {bool_ = next_++});
     if (int_ == 0) instruction(constants_, op_type_int, {int_ = next_++, 32, 1});
   }
-  /// The part of the output where an instruction goes.
+  /// The section of the output to which an instruction belongs.
   constexpr std::vector<std::uint32_t>& part_of(std::uint32_t code) {
     if (code == op_memory_model) place_ = (std::max)(place_, 1);
     if (code >= op_type_first && code <= op_type_last) place_ = (std::max)(place_, 2);
     if (code == op_function) place_ = 3;
     return place_ == 0 ? head_ : place_ == 1 ? annotations_ : place_ == 2 ? declarations_ : functions_;
   }
-  /// Whether an id is a marker, whose decorations are dropped: what takes the id is decorated anew.
+  /// Whether an id is a marker. Decorations of markers are dropped; the instruction that replaces a marker gets new
+  /// ones.
   constexpr bool is_marker(std::uint32_t id) const {
     return std::find(markers_.begin(), markers_.end(), id) != markers_.end();
   }
@@ -145,7 +146,7 @@ class splicer {
   }
   constexpr std::uint32_t number(float value) { return constant(float_, std::bit_cast<std::uint32_t>(value)); }
 
-  /// An instruction with one result, by default under a new id.
+  /// Adds an instruction with one result, by default with a new id.
   constexpr std::uint32_t result(std::uint32_t code, std::uint32_t type, std::initializer_list<std::uint32_t> operands,
                                  std::uint32_t id = 0) {
     if (id == 0) id = next_++;
@@ -164,7 +165,7 @@ class splicer {
     return result(op_select, float_, {condition, a, b}, id);
   }
 
-  /// The lines of kernels/arithmetic.hpp.
+  /// exp(x) in the steps of kernels/arithmetic.hpp.
   constexpr std::uint32_t exp(std::uint32_t x, std::uint32_t id) {
     const std::uint32_t below = result(op_f_ord_less, bool_, {x, number(-87.0f)}),
                         above = result(op_f_ord_greater, bool_, {x, number(88.0f)});
@@ -228,7 +229,7 @@ class splicer {
     }
     return 0;
   }
-  /// All steps of the expression; the last one takes the marker's id.
+  /// Adds all steps of the expression; the last one gets the marker's id.
   constexpr void write(std::uint32_t id, std::uint32_t gate, std::uint32_t up) {
     std::array<std::uint32_t, shader::max_steps> y{};
     for (std::size_t i = 0; i < f_.size; ++i) y[i] = write(f_.steps[i], y, gate, up, i + 1u == f_.size ? id : 0);

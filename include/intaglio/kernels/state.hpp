@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The session's state in device memory, as 32-bit words: what would otherwise be push constants of every token lives
-// here, so that recorded commands never change. Shaders read the same numbers from shaders/include/state.glsl; a test
-// compares the two.
+// The session's state in device memory, as 32-bit words. It holds values that would otherwise be push constants of
+// every token, so that recorded commands never change. Shaders read the same offsets from shaders/include/state.glsl; a
+// test compares the two.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -15,31 +15,32 @@ namespace intaglio::kernels::state {
 inline constexpr std::uint32_t position = 0, count = 1, generated = 2;
 inline constexpr std::uint32_t temperature = 4, top_p = 5, min_p = 6, repeat_penalty = 7;    // f32
 inline constexpr std::uint32_t top_k = 8, repeat_last_n = 9, seed_low = 10, seed_high = 11;  // u32; top_k 0: off
-/// The word of an encoder with the position where the second of two texts begins; 0: there is one text.
+/// The word with the position at which the second of two texts of an encoder begins; 0: there is one text.
 inline constexpr std::uint32_t second_text = 12;
-/// Words of a plan with adapters: the adapter that its products use, 0 being none, and its factor, f32.
+/// Words of a plan with adapters: the adapter that its products use, 0 for none, and its factor, f32.
 inline constexpr std::uint32_t adapter = 13, adapter_scale = 14;
-/// First of max_tokens words: token ids of this pass. After them come `context` words: every token fed or drawn so far,
-/// by position; then, in a plan's memory, the counters of attention, a word a head, and of the sampler, a word a draw.
+/// First of max_tokens words with the token ids of this pass. `context` words follow with every token fed or drawn so
+/// far, by position. Then, in a plan's memory, follow the counters of attention, one word a head, and of the sampler,
+/// one word a draw.
 inline constexpr std::uint32_t tokens = 16;
 
-// A batch has such a state for each of its slots, with a token of one word, then the pages of its cache, then its
-// history. In front of the slots stand 16 words for all of them: count, the rows of a pass, and what `pages` has to
-// move (way, slot, first octet of positions and the one behind the last). limit: positions that the slot's pages hold;
-// the sampler sets count to 0 where the next token would have none.
+// A batch has such a state for each of its slots: a single token, the page table of its cache, its history. Before the
+// slots are 16 words for all of them: count, the number of rows of a pass, and the arguments of `pages` (direction,
+// slot, first octet of positions, end of the octets). limit: number of positions that the slot's pages hold; the
+// sampler sets count to 0 if the next token would have no position.
 inline constexpr std::uint32_t limit = 3, first_slot = 16, page_table = 17;
 inline constexpr std::uint32_t move = 4, move_slot = 5, move_first = 6, move_end = 7;
 inline constexpr std::uint32_t move_to_pool = 0, move_from_pool = 1;
 
-/// Pages of a slot that is full.
+/// Number of pages of a full slot.
 constexpr std::uint32_t slot_pages(std::uint32_t context, std::uint32_t page_size) {
   return (context + page_size - 1) / page_size;
 }
 
 constexpr std::uint32_t history(std::uint32_t max_tokens) { return tokens + max_tokens; }
 constexpr std::uint32_t words(std::uint32_t max_tokens, std::uint32_t context) { return history(max_tokens) + context; }
-/// Words of a slot, whole quads: a word and a history of page_size for each page, so that shaders have the pages from
-/// it.
+/// Words of a slot, in whole quads: for each page a word of the page table and a history of page_size, so that shaders
+/// can compute the number of pages.
 constexpr std::uint32_t slot_words(std::uint32_t context, std::uint32_t page_size) {
   return (page_table + slot_pages(context, page_size) * (1 + page_size) + 3) / 4 * 4;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel stream_read: what it computes, its interface, and what plans have to know of it.
+// The kernel stream_read: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -9,8 +9,8 @@
 
 namespace intaglio::kernels {
 
-/// Reads input once, 8 x `rounds` blocks of 16 bytes for each invocation of the grid: the device's streaming rate, the
-/// yardstick of benchmarks. In no plan.
+/// Reads the input once, 8 x `rounds` blocks of 16 bytes for each invocation of the grid. Benchmarks measure the
+/// device's streaming rate with it. No plan has it.
 inline constexpr kernel_interface stream_read_interface{
     "stream_read", {{{"input"}, {"output"}, {"rounds", field_type::u32}}}, {{{"workgroup_size"}}}};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel streams: what it computes, its interface, and what plans have to know of it.
+// The kernel streams: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -11,8 +11,9 @@
 
 namespace intaglio::kernels {
 
-/// A step of AltUp by a token's streams S, f32 [tokens, streams, width], width a multiple of 4. Input is S unless the
-/// step says another. With m = tanh(router (x / rms(x) norm_weight) / width), router f32 [streams, width]:
+/// One step of AltUp (Gemma 3n) on a token's streams S, f32 [tokens, streams, width]; width: a multiple of 4. Input is
+/// S unless the step names another. With m = tanh(router (x / rms(x) norm_weight) / width), router f32 [streams,
+/// width]:
 ///   take     output = S[stream] scale
 ///   weigh    output = S[stream] norm_weight
 ///   predict  x = S[0]: output[i] = S[i] + sum over j of (mixing m)[i, j] S[j], mixing f32 [streams^2, streams]
@@ -22,8 +23,8 @@ namespace intaglio::kernels {
 ///   append   output = S and, as one more stream, branch as large as target, f32 [tokens, width]
 ///   shrink   output = max(S[0] - mean - scale * standard deviation, 0), of one stream
 ///   join     output = input + branch as large as S[0], where S is the target and input [tokens, width]
-/// "y as large as x" is y rms(x) / sqrt(max(mean of y^2, 1e-5)). Output may be the
-/// input's place in predict, correct and spread. One workgroup a token (y).
+/// "y as large as x" is y rms(x) / sqrt(max(mean of y^2, 1e-5)). The output may overwrite the input in predict, correct
+/// and spread. One workgroup a token (y).
 inline constexpr kernel_interface streams_interface{
     "streams",
     {{{"input"}, {"branch"}, {"target"}, {"norm_weight"}, {"router"}, {"mixing"}, {"output"}, {"state"}}},

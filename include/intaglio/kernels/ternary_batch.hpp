@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel ternary_batch: what it computes, its interface, and what plans have to know of it.
+// The kernel ternary_batch: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -9,8 +9,9 @@
 
 namespace intaglio::kernels {
 
-/// ternary_matmul with prologue::quantized for tiles of up to 8 tokens: a workgroup has a group of 4 rows at a time
-/// (tile_rows), grid x strides over them. With matrices: one workgroup for each batch_tile, columns as they are.
+/// ternary_matmul with prologue::quantized for a small batch, in tiles of up to 8 tokens. A workgroup has a group of 4
+/// rows at a time (tile_rows), and grid x strides over the groups. With matrices there is one workgroup for each
+/// batch_tile, and columns are in plain order.
 inline constexpr kernel_interface ternary_batch_interface{
     "ternary_batch",
     {{{"input"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},

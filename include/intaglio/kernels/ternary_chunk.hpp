@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel ternary_chunk: what it computes, its interface, and what plans have to know of it.
+// The kernel ternary_chunk: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -9,10 +9,10 @@
 
 namespace intaglio::kernels {
 
-/// ternary_matmul with prologue::quantized for up to max_tokens tokens: workgroup (x, y) has tile_rows rows and
-/// tile_tokens tokens. That by fragments (ternary_fragment_tile) wants subgroups of 32, columns that are a multiple of
-/// chunk_columns, tile_tokens of 16 up to 128, tile_rows of 32 and subgroups for these as often as columns come in
-/// parts of the same steps.
+/// ternary_matmul with prologue::quantized for up to max_tokens tokens. Workgroup (x, y) has tile_rows rows and
+/// tile_tokens tokens. The module for fragments (ternary_fragment_tile) needs subgroups of 32, columns in multiples of
+/// chunk_columns, tile_tokens of 16 up to 128, tile_rows in multiples of 32, and a subgroup for each 32 rows of each
+/// part of the columns; parts have the same number of steps.
 inline constexpr kernel_interface ternary_chunk_interface{
     "ternary_chunk",
     {{{"input"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},

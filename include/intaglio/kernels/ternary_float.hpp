@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel ternary_float: what it computes, its interface, and what plans have to know of it.
+// The kernel ternary_float: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,9 +8,9 @@
 
 namespace intaglio::kernels {
 
-/// ternary_matmul of activations that are not quantised: y[token, row] = scale(row) * sum over columns of code[row,
-/// column] * x[token, column], x being input f32 [tokens, columns] or, with prologue::norm, rms_norm(input) *
-/// norm_weight. All else as in ternary_matmul.
+/// ternary_matmul for activations that are not quantised: y[token, row] = scale(row) * sum over columns of code[row,
+/// column] * x[token, column]. x is the input f32 [tokens, columns] or, with prologue::norm, rms_norm(input) *
+/// norm_weight. Everything else is as in ternary_matmul.
 inline constexpr kernel_interface ternary_float_interface{
     "ternary_float",
     {{{"input"}, {"norm_weight"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},

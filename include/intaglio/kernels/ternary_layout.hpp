@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// From int8 codes, [rows, columns] of -1, 0, +1, to the tiles and the row orders that ternary_matmul reads
-// (kernels/catalogue.hpp). One tile is 4 rows x 16 columns in four 32-bit words, so a repacked matrix takes columns / 4
-// bytes a row.
+// Conversion of int8 codes, [rows, columns] of -1, 0, +1, to the tiles and row orders that ternary_matmul reads
+// (kernels/catalogue.hpp). A tile is 4 rows x 16 columns in four 32-bit words, so that a repacked matrix takes columns
+// / 4 bytes a row.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -22,7 +22,7 @@ namespace intaglio::kernels {
 
 inline constexpr std::uint32_t tile_rows = 4, tile_columns = 16;
 
-/// Place of a column's 2-bit code in its row's word.
+/// Bit offset of a column's 2-bit code in its row's word.
 constexpr std::uint32_t tile_shift(std::uint32_t column_of_tile) {
   return 8 * (column_of_tile % 4) + 2 * (column_of_tile / 4);
 }
@@ -42,7 +42,7 @@ constexpr std::uint32_t tile_code(std::span<const std::uint32_t> words, std::uin
          3u;
 }
 
-/// The word of 16 codes of one row, each -1, 0 or +1; what other values give is unspecified.
+/// Packs 16 codes of one row, each -1, 0 or +1, into a word; for other values the result is unspecified.
 constexpr std::uint32_t tile_row(const std::int8_t* codes) {
   if (std::is_constant_evaluated() || std::endian::native != std::endian::little) {
     std::uint32_t word = 0;
@@ -50,7 +50,7 @@ constexpr std::uint32_t tile_row(const std::int8_t* codes) {
       word |= (static_cast<std::uint32_t>(codes[c] + 1) & 3u) << tile_shift(c);
     return word;
   }
-  // Columns 4f .. 4f+3 are the bytes of the f-th word, and their codes belong into the same bytes, 2f bits up.
+  // Columns 4f .. 4f+3 are the bytes of the f-th word. Their codes go to the same bytes, shifted up by 2f bits.
   std::uint32_t four[4];
   std::memcpy(four, codes, sizeof four);
   std::uint32_t word = 0;
@@ -62,10 +62,10 @@ constexpr std::uint32_t tile_row(const std::int8_t* codes) {
 }
 
 /// Repacks row groups [first_group, first_group + output.size() / (columns / 4)) of a merged matrix, so that callers
-/// choose how much is in memory at a time. `codes[t]` is the whole tensor t, or a window of it that begins at row
-/// `first_row[t]`.
+/// choose how much is in memory at once. `codes[t]` is the whole tensor t, or a window of it from row `first_row[t]`
+/// on.
 /// @shape  codes[t]: [rows, columns] int8 of -1, 0, +1; output: [groups, columns / 16] tiles of 4 words
-/// @error  argument_error: columns no multiple of 16, rows no multiple of 4, a row outside its window
+/// @error  argument_error: columns are not a multiple of 16, rows not a multiple of 4, or a row is outside its window
 inline void repack_ternary(const row_order& order, std::span<const std::span<const std::int8_t>> codes,
                            std::uint64_t columns, std::uint64_t first_group, std::span<std::uint32_t> output,
                            std::array<std::uint64_t, 3> first_row = {}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel ternary_matmul: what it computes, its interface, and what plans have to know of it.
+// The kernel ternary_matmul: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,6 +8,7 @@
 
 namespace intaglio::kernels {
 
+/// The product of ternary weights:
 /// y[token, row] = scale(row) / s(token) * sum over columns of code[row, column] * q[token, column].
 /// weight: 2-bit codes 0, 1, 2 for -1, 0, +1 in tiles of 4 rows x 16 columns, one uvec4 a tile at [row_group * tiles +
 /// tile], tiles = columns / 16; word r of the uvec4 is row r of the group; bits 2f+1..2f of byte b (f, b in 0..3) hold

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel ternary_rows: what it computes, its interface, and what plans have to know of it.
+// The kernel ternary_rows: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,9 +8,9 @@
 
 namespace intaglio::kernels {
 
-/// ternary_matmul with prologue::quantized of one token for CPU drivers: workgroup x has groups_together groups of 4
-/// rows, 1 or 2, from x * groups_together on. columns a multiple of 64; ternary_rows_columns bounds its code, which has
-/// no loops.
+/// ternary_matmul with prologue::quantized of one token for CPU drivers, unrolled. Workgroup x has groups_together
+/// groups of 4 rows, 1 or 2, from group x * groups_together on. columns: a multiple of 64; ternary_rows_columns bounds
+/// the size of its code.
 inline constexpr kernel_interface ternary_rows_interface{"ternary_rows",
                                                          {{{"input"},
                                                            {"factors"},
@@ -38,7 +38,7 @@ constexpr bool has_ternary_rows(std::uint32_t columns, std::uint32_t rows) {
   return columns % 64 == 0 && columns <= ternary_rows_columns && rows / 4 <= 65535;
 }
 constexpr std::uint32_t ternary_rows_together(std::uint32_t columns) { return columns <= 4096 ? 2 : 1; }
-/// Tokens of a tile of ternary_matmul, at most.
+/// The most tokens of a tile of ternary_matmul.
 inline constexpr std::uint32_t most_ternary_tile_tokens = 16;
 
 struct ternary_rows_kernel {

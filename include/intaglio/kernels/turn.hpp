@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel turn: what it computes, its interface, and what plans have to know of it.
+// The kernel turn: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,19 +8,20 @@
 
 namespace intaglio::kernels {
 
-/// What q and k are normalised by before they are rotated: nothing, the root mean square of each head, or that of all
-/// heads of q, or of k, at once. each_head_behind: each head by its root mean square, which no rotation changes, with
-/// the norm's weight behind the rotation.
+/// The norms of q and k. none: there are none. each_head: each head by its root mean square, before RoPE. all_heads:
+/// all heads of q, or of k, by their common root mean square, before RoPE. each_head_behind: each head by its root mean
+/// square, which RoPE does not change, with the norm's weight applied after RoPE.
 enum class turn_norms : std::uint32_t { none = 0, each_head = 1, all_heads = 2, each_head_behind = 3 };
 
-/// What stands between the products of q, k and v and attention, where their own epilogue (rope_cache of matmul) is not
-/// enough. bias is added where `biased` is 1; heads of q and k become rms_norm(head) * q_norm or k_norm where `norms`
-/// says so, and are rotated, what turns times rope_factor; q goes to output f32 [tokens, heads, head_dim], k and v to
-/// the cache. q, k, v: f32, q_stride, k_stride and v_stride elements from one token to the next, multiples of 4: three
-/// values, or three places of one stacked product. q_norm, k_norm: [head_dim], of all_heads [heads * head_dim] and
-/// [kv_heads * head_dim]. bias: f32 [(heads + 2 * kv_heads) * head_dim], of q, then k, then v. v_norm 1: heads of v
-/// become rms_norm(head), without a weight. kv_heads 0: q alone, whose keys and values are another layer's. rope and
-/// ring as in matmul. One workgroup a head (x) of q, then k, then v, and token (y).
+/// The ops on q, k and v between their products and attention, where the products' epilogue (rope_cache of matmul) is
+/// not enough. biased 1: bias is added. Heads of q and k become rms_norm(head) * q_norm or k_norm as `norms` says, and
+/// are rotated; the rotated values are multiplied by rope_factor. q goes to output f32 [tokens, heads, head_dim], k and
+/// v to the cache. One workgroup a head (x) of q, then k, then v, and token (y).
+/// q, k, v: f32, with q_stride, k_stride and v_stride elements from one token to the next, multiples of 4; they are
+/// three values, or parts of one stacked product. q_norm, k_norm: [head_dim], or with all_heads [heads * head_dim] and
+/// [kv_heads * head_dim]. bias: f32 [(heads + 2 * kv_heads) * head_dim], of q, then k, then v.
+/// v_norm 1: heads of v become rms_norm(head), without a weight. kv_heads 0: only q, because keys and values belong to
+/// another layer. rope and ring: as in matmul.
 inline constexpr kernel_interface turn_interface{
     "turn",
     {{{"q"}, {"k"}, {"v"}, {"q_norm"}, {"k_norm"}, {"bias"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}},

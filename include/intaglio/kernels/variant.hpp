@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The SPIR-V modules that there are: variants of a kernel compute the same and differ in what they demand of a device.
+// The list of SPIR-V modules. The variants of a kernel compute the same result and differ in their demands of a device.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -13,7 +13,7 @@
 
 namespace intaglio::kernels {
 
-/// Every module, each(NAME, KERNEL): named as its header in kernels/spirv, and the kernel that it computes.
+/// Every module as each(NAME, KERNEL): the name of its header in kernels/spirv, and its kernel.
 // clang-format off
 #define INTAGLIO_VARIANTS(each) \
   each(accept, accept) \
@@ -113,7 +113,7 @@ inline constexpr std::size_t variant_count = variant_table.size();
 constexpr kernel kernel_of(variant which) { return variant_table[static_cast<std::size_t>(which)].of; }
 constexpr std::string_view name(variant which) { return variant_table[static_cast<std::size_t>(which)].name; }
 
-/// Some of the modules, for a template's argument.
+/// A set of modules, for use as a template argument.
 struct variant_set {
   std::array<std::uint64_t, 2> bits{};
   constexpr bool has(variant which) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel walk_down: what it computes, its interface, and what plans have to know of it.
+// The kernel walk_down: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,13 +8,14 @@
 
 namespace intaglio::kernels {
 
-/// The product behind it for one token: h is quantised as by ternary_matmul's prologue norm_quantize, and output[row]
-/// += the product's row, of the features alone whose int8 value is not 0. The bits of ternary_matmul with epilogue add.
-/// input f32 [columns], a value a feature; weight: feature rows [columns, rows], what a feature adds to the rows;
-/// scales f32 [1]; output f32 [rows]. columns and rows: multiples of 16. A workgroup does `words` words of every
-/// feature row, 16 rows each (x), of one of `splits` parts of the features (y); the last to come of a stripe adds to
-/// the output. On CPU drivers words is even. values: none, or where the int8 values times their step go, f32 [columns].
-/// totals: as walk_gate_up's `shares` workgroups left it.
+/// The down product of an exact walk, for one token. h is quantised as by ternary_matmul's prologue norm_quantize, and
+/// output[row] += the product's row, summed only over features whose int8 value is not 0. The result has the bits of
+/// ternary_matmul with epilogue add. input f32 [columns], one value a feature; weight: feature rows [columns, rows],
+/// the down vectors of features; scales f32 [1]; output f32 [rows]. columns and rows: multiples of 16.
+/// A workgroup computes `words` words of every feature row, 16 rows each (x), for one of `splits` parts of the features
+/// (y). The last workgroup of a stripe to finish adds to the output. On CPU drivers words is even. values: none, or the
+/// memory for the int8 values times their step, f32 [columns]. totals: as the `shares` workgroups of walk_gate_up wrote
+/// it.
 inline constexpr kernel_interface walk_down_interface{
     "walk_down",
     {{{"input"}, {"norm_weight"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"values"}, {"totals"}}},
@@ -26,7 +27,7 @@ inline constexpr kernel_interface walk_down_interface{
       {"splits"},
       {"shares"},
       {"subgroup_width"}}}};
-/// Words of totals that workgroups of a number of stripes add up in: of each row, and two of each stripe.
+/// Words of `totals` in which the workgroups of a number of stripes add up: one for each row, and two for each stripe.
 constexpr std::uint32_t walk_sum_words(std::uint32_t stripes, std::uint32_t words) {
   return stripes * (16 * words + 2);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel walk_select: what it computes, its interface, and what plans have to know of it.
+// The kernel walk_select: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,9 +8,9 @@
 
 namespace intaglio::kernels {
 
-/// Which features a sparse walk takes: the `count` of `columns` gate scores, f32, with the largest size, of equal ones
-/// the lowest. choice u32 [count, 2]: feature and its score's bits, features rising. A score that is NaN is largest.
-/// One workgroup, one token.
+/// Chooses the features of a sparse walk: the `count` of `columns` gate scores, f32, with the largest absolute value;
+/// of equal ones the lowest feature. choice u32 [count, 2]: feature and its score's bits, in the order of features. A
+/// NaN score counts as the largest. One workgroup, one token.
 inline constexpr kernel_interface walk_select_interface{
     "walk_select", {{{"input"}, {"choice"}, {"state"}}}, {{{"workgroup_size"}, {"columns"}, {"count"}}}};
 

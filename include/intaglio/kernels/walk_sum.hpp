@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel walk_sum: what it computes, its interface, and what plans have to know of it.
+// The kernel walk_sum: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,12 +8,13 @@
 
 namespace intaglio::kernels {
 
-/// What features write, one token: y[row] = sum over i of input[i] * weight[f, row], f the i-th feature of
-/// walk_select's choice or, with listed 0, i itself. epilogue: store or add. weight: down vectors [columns, rows],
-/// row-major of weight_element; input f32 [count]; output f32 [rows]. rows: a multiple of 4. Slot s of walk_sum_slots
-/// takes i = s, s + walk_sum_slots, ..., then the slots are added by halves, lower + higher. A workgroup does `stripe`
-/// rows (x), a multiple of 8, and the slots s with s % splits = y; with splits over 1 each leaves the sum of its own,
-/// output f32 [splits, rows], and norm_add adds those. f16 and bf16: rows a multiple of 8.
+/// The down product of chosen features, for one token: y[row] = sum over i of input[i] * weight[f, row]. f is the i-th
+/// feature of walk_select's choice or, with listed 0, i itself. epilogue: store or add. weight: down vectors [columns,
+/// rows], row-major of weight_element; input f32 [count]; output f32 [rows]. rows: a multiple of 4, with f16 and bf16
+/// of 8.
+/// Slot s of walk_sum_slots takes i = s, s + walk_sum_slots, ...; then the slots are added pairwise, lower half + upper
+/// half. A workgroup has `stripe` rows (x), a multiple of 8, and the slots s with s % splits = y. With splits above 1
+/// each writes the sum of its slots, output f32 [splits, rows], and norm_add adds these.
 inline constexpr kernel_interface walk_sum_interface{"walk_sum",
                                                      {{{"input"}, {"choice"}, {"weight"}, {"output"}, {"state"}}},
                                                      {{{"workgroup_size"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel walk_trace: what it computes, its interface, and what plans have to know of it.
+// The kernel walk_trace: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,13 +8,15 @@
 
 namespace intaglio::kernels {
 
-/// What the FFNs' features added for one token, of all `layers` at once: the contribution of a layer's i-th value is
-/// values[i] * norms[feature], and its feature i or, with listed 1, that of the layer's choice (walk_select). In trace,
-/// u32 [slots, layers, trace_words(count)], slot position % slots gets the position, the token, the root of the sum of
-/// all squared contributions, then {feature, gate score's bits, contribution's bits} of the `count` contributions of
-/// the largest size, features rising, of equal ones the lowest. values f32 [columns] and gates f32 [columns] of layer l
-/// begin at element l * value_stride, choice u32 [columns, 2] at l * choice_stride; norms f32 [layers, features]: of
-/// the down vectors. count is at most columns. A workgroup has a layer (x).
+/// Reports the largest contributions of FFN features for one token, for all `layers` at once. The contribution of a
+/// layer's i-th value is values[i] * norms[feature]. Its feature is i or, with listed 1, the i-th of the layer's choice
+/// (walk_select). In trace, u32 [slots, layers, trace_words(count)], slot position % slots gets the position, the
+/// token, and the square root of the sum of all squared contributions. Then follow {feature, gate score's bits,
+/// contribution's bits} of the `count` contributions with the largest absolute value, in the order of features; of
+/// equal ones the lowest feature is taken.
+/// values f32 [columns] and gates f32 [columns] of layer l begin at element l * value_stride, choice u32 [columns, 2]
+/// at l * choice_stride. norms f32 [layers, features]: norms of the down vectors. count: at most columns. A workgroup
+/// has one layer (x).
 inline constexpr kernel_interface walk_trace_interface{
     "walk_trace",
     {{{"values"}, {"gates"}, {"choice"}, {"norms"}, {"trace"}, {"state"}}},
@@ -27,12 +29,12 @@ inline constexpr kernel_interface walk_trace_interface{
       {"value_stride"},
       {"choice_stride"},
       {"listed"}}}};
-/// Words of a layer of a traced token.
+/// Number of words of a layer of a traced token.
 constexpr std::uint32_t trace_words(std::uint32_t count) { return 3 + 3 * count; }
-/// Features of a layer that a trace has at most.
+/// The most features of a layer in a trace.
 inline constexpr std::uint32_t most_traced = 64;
 
-/// Shares of walk_down's list, each with sums of its own in shared memory.
+/// Number of shares of walk_down's list, each with sums of its own in shared memory.
 inline constexpr std::uint32_t walk_down_lists = 4;
 
 struct walk_trace_kernel {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel walk_up: what it computes, its interface, and what plans have to know of it.
+// The kernel walk_up: its computation, its interface, and the facts that planning needs.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -8,9 +8,9 @@
 
 namespace intaglio::kernels {
 
-/// output[i] = activation(score, up_f . x) of the i-th feature of walk_select's choice, x being rms_norm(input) *
-/// norm_weight: one token. input f32 [columns]; weight: up vectors [rows, columns], row-major of weight_element; output
-/// f32 [count]. columns: a multiple of 8. Grid x strides over features.
+/// The up product of chosen features, for one token: output[i] = activation(score, up_f . x) of the i-th feature of
+/// walk_select's choice, with x = rms_norm(input) * norm_weight. input f32 [columns]; weight: up vectors [rows,
+/// columns], row-major of weight_element; output f32 [count]. columns: a multiple of 8. Grid x strides over features.
 inline constexpr kernel_interface walk_up_interface{
     "walk_up",
     {{{"input"}, {"norm_weight"}, {"weight"}, {"choice"}, {"output"}, {"state"}}},

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Arcee's foundation models: a Llama whose FFNs have no gate and square what is above 0. Source: transformers,
-// models/arcee.
+// Arcee's foundation models: a Llama whose FFNs have no gate and use squared ReLU. Source: transformers, models/arcee.
 #pragma once
 
 #include "intaglio/graph/layers/ungated_ffn.hpp"
@@ -8,6 +7,7 @@
 
 namespace intaglio::models {
 
+/// The type of a model.
 /// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H>
 struct arcee {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// BERT, RoBERTa and XLM-RoBERTa: an encoder whose tokens see each other, with learned positions, biases, and a
-// LayerNorm behind each half of a block. It has no head: what it gives is states, of which embeddings and scores are
-// made. Source: Devlin et al. 2019; transformers, models/bert; values from the config.json that each model was
-// published with.
+// BERT, RoBERTa and XLM-RoBERTa: encoders whose tokens see each other, with learned positions, biases, and a LayerNorm
+// behind each sublayer of a block. They have no head: their output is states, of which embeddings and scores are made.
+// Source: Devlin et al. 2019; transformers, models/bert; values from the config.json of each published model.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -15,8 +14,8 @@
 
 namespace intaglio::models {
 
-/// The layers of an encoder with a LayerNorm behind each half of a block.
-/// @param attention, ffn what a norm stands behind, without the stream that is added
+/// The layers of an encoder with a LayerNorm behind each sublayer of a block.
+/// @param attention, ffn the sublayers in front of the norms, without the addition of the stream
 constexpr auto encoder_graph(const decoder_config& c, dtype embedding_type, const auto& attention, const auto& ffn) {
   using namespace intaglio::graph;
   const auto norm = [&](std::string_view weight, std::string_view bias) {
@@ -45,7 +44,7 @@ constexpr auto bert_graph(const decoder_config& c, dtype embedding_type) {
                            linear<W, A>{"ffn_down.weight", c.intermediate_size, c.hidden_size, "ffn_down.bias"});
 }
 
-/// @tparam W of the products' weights  @tparam D of the embedding
+/// The type of a model.  @tparam W of the products' weights  @tparam D of the embedding
 template <const decoder_config& c, dtype W = dtype::f16, dtype D = graph::head_type(W, c.hidden_size)>
 struct bert {
   static constexpr const decoder_config& config = c;
@@ -90,8 +89,8 @@ inline constexpr decoder_config minilm_l6_config = [] {
   c.num_hidden_layers = 6;
   return c;
 }();
-/// FacebookAI/xlm-roberta-base without the positions in front of a text's first: intfloat/multilingual-e5-base,
-/// BAAI/bge-reranker-base
+/// FacebookAI/xlm-roberta-base without the rows of positions in front of a text's first token:
+/// intfloat/multilingual-e5-base, BAAI/bge-reranker-base
 inline constexpr decoder_config xlm_roberta_base_config = [] {
   decoder_config c = bge_base_config;
   c.vocab_size = 250'002;
@@ -120,7 +119,7 @@ inline constexpr decoder_config multilingual_e5_small_config = [] {
   c.vocab_size = 250'037;
   return c;
 }();
-/// FacebookAI/roberta-base, without the positions in front of a text's first
+/// FacebookAI/roberta-base, without the rows of positions in front of a text's first token
 inline constexpr decoder_config roberta_base_config = [] {
   decoder_config c = xlm_roberta_base_config;
   c.vocab_size = 50'265;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// BitNet b1.58: ternary weights, int8 activations, squared ReLU, a norm before each output projection, tied head; by
-// its config also the older form (GGUF architecture "bitnet") with SiLU and f32 activations, and a head of its own.
-// Source: microsoft/bitnet-b1.58-2B-4T (config.json), Ma et al. 2025; transformers, models/bitnet.
+// BitNet b1.58: ternary weights, int8 activations, squared ReLU, a norm before each output projection, tied head. By
+// its config it also describes the older form (GGUF architecture "bitnet") with SiLU, f32 activations and a separate
+// head. Source: microsoft/bitnet-b1.58-2B-4T (config.json), Ma et al. 2025; transformers, models/bitnet.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -36,6 +36,7 @@ constexpr auto bitnet_graph(const decoder_config& c, dtype embedding_type) {
   // clang-format on
 }
 
+/// The type of a model.
 /// @tparam W of the products' weights  @tparam A of their inputs  @tparam D of the embedding and the head in device
 /// memory
 /// @tparam FFN gated_ffn, or walk_ffn (graph/layers/walk_ffn.hpp), which reads less in decode where squared ReLU turns
@@ -64,7 +65,7 @@ struct bitnet_2b_4t : bitnet_b158<bitnet_2b_4t_config> {
   static constexpr std::string_view name = "bitnet_2b_4t";
 };
 
-/// The story teller that ships with the library (examples/tool/fable.gguf).
+/// The story model that ships with the library (examples/tool/fable.gguf).
 inline constexpr decoder_config fable_config{.model_type = architecture::bitnet,
                                              .hidden_size = 256,
                                              .intermediate_size = 1024,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ERNIE 4.5 without experts: a Llama whose neighbouring channels turn together, which its rows are reordered for as a
-// file is read. Source: transformers, models/ernie4_5, whose defaults are the 0.3B's.
+// ERNIE 4.5 without experts: a Llama whose neighbouring channels are rotated together; rows are reordered for that as a
+// file is read. Source: transformers, models/ernie4_5, whose defaults are those of the 0.3B model.
 #pragma once
 
 #include "intaglio/models/llama.hpp"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// ERNIE 4.5 with experts: GLM-4.5's blocks without biases and norms of heads, whose routers judge experts by a softmax
-// over all of them. Heads that draft tokens are not computed. Source: transformers, models/ernie4_5_moe; values from
-// the published config.json.
+// ERNIE 4.5 with experts: GLM-4.5's blocks without biases and norms of heads. Its routers score experts by a softmax
+// over all of them. Heads that draft tokens (multi-token prediction) are not computed. Source: transformers,
+// models/ernie4_5_moe; values from the published config.json.
 #pragma once
 
 #include "intaglio/models/glm4moe.hpp"
 
 namespace intaglio::models {
 
-/// The layers of an ERNIE 4.5 with experts, for a model type and for plans that are made at run time. `c` outlives
+/// The layers of an ERNIE 4.5 with experts, for a model type and for plans that are made at run time. `c` must outlive
 /// them.
 template <dtype W>
 constexpr auto ernie4_5_moe_graph(const decoder_config& c, dtype head, dtype embedding_type) {

@@ -1,36 +1,19 @@
 // SPDX-License-Identifier: MIT
-// EuroBERT: a Llama whose tokens attend to each other, so that a text is one pass and has a vector and no next token.
-// Source: transformers, models/eurobert; Boizard et al. 2025; sizes from the authors' converter of checkpoints.
+// EuroBERT: a Llama whose tokens attend to each other. A text is one pass; it gives a vector and no next token. Source:
+// transformers, models/eurobert; Boizard et al. 2025; sizes from the authors' converter of checkpoints.
 #pragma once
 
 #include "intaglio/models/llama.hpp"
 
 namespace intaglio::models {
 
-/// The layers of a EuroBERT, for a model type and for plans that are made at run time. `c` outlives them.
-/// @shape  the last norm's output: [tokens, hidden_size] f32
-template <dtype W>
-constexpr auto eurobert_graph(const decoder_config& c, dtype embedding_type) {
-  using namespace intaglio::graph;
-  // clang-format off
-  return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type}
-       | repeat(c.num_hidden_layers,
-             residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
-                    | self_attention<W>{c}
-                    | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
-           | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
-                    | gated_ffn<W>{c.hidden_size, c.intermediate_size, c.hidden_act}
-                    | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
-       | rms_norm{"output_norm.weight", c.rms_norm_eps};
-  // clang-format on
-}
-
-/// The type of a model.  @tparam W of the products' weights  @tparam D of the embedding
+/// The type of a model.  @shape the last norm's output: [tokens, hidden_size] f32
+/// @tparam W of the products' weights  @tparam D of the embedding
 template <const decoder_config& c, dtype W = dtype::bf16, dtype D = graph::head_type(W, c.hidden_size)>
 struct eurobert {
   static constexpr const decoder_config& config = c;
 
-  static constexpr auto graph() { return eurobert_graph<W>(c, D); }
+  static constexpr auto graph() { return llama_body<W>(c, D); }
 };
 
 /// EuroBERT/EuroBERT-210m

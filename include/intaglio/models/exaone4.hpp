@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// EXAONE 4: an OLMo 2 whose norms of q and k are of each head. Large models have windows in three of four layers; the
-// fourth sees all positions and does not turn. Source: transformers, models/exaone4; EXAONE 4.0 report 2025.
-// Sizes are not compared with the published config.json yet.
+// EXAONE 4: an OLMo 2 that normalises each head of q and k. Large models have windows in three of four layers; the
+// fourth sees all positions and has no rotation. Source: transformers, models/exaone4; EXAONE 4.0 report 2025. The
+// sizes are not yet compared with the published config.json.
 #pragma once
 
 #include "intaglio/models/olmo2.hpp"
@@ -25,7 +25,8 @@ constexpr auto exaone4_graph(const decoder_config& c, dtype head, dtype embeddin
   // clang-format on
 }
 
-/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam FFN as of llama
+/// The type of a model.
+/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam FFN as for llama
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H,
           template <dtype, dtype> class FFN = graph::gated_ffn>
 struct exaone4 {

@@ -23,7 +23,7 @@ inline constexpr decoder_config falcon3_7b_158_config{.model_type = architecture
                                                       .tie_word_embeddings = false,
                                                       .activation_type = dtype::i8,
                                                       .ternary = true};
-/// @tparam H of the head
+/// The type of a model of this size.  @tparam H of the head
 template <dtype H = dtype::f16>
 struct falcon3_7b_158 : llama<falcon3_7b_158_config, dtype::i2_s, H, H> {
   static constexpr std::string_view name = "falcon3_7b_158";

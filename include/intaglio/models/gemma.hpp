@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gemma 1: a Gemma 2 whose sublayers are normalised in front alone, without windows and bounds. Source: transformers,
-// models/gemma; Gemma report 2024. Sizes are not compared with the published config.json yet.
+// Gemma 1: a Gemma 2 with norms only in front of its sublayers, without windows and bounds. Source: transformers,
+// models/gemma; Gemma report 2024. The sizes are not yet compared with the published config.json.
 #pragma once
 
 #include "intaglio/models/gemma3.hpp"
@@ -26,7 +26,8 @@ constexpr auto gemma_graph(const decoder_config& c, dtype embedding_type) {
   // clang-format on
 }
 
-/// @tparam W of the products' weights  @tparam D of the embedding and the head  @tparam FFN as of llama
+/// The type of a model.
+/// @tparam W of the products' weights  @tparam D of the embedding and the head  @tparam FFN as for llama
 template <const decoder_config& c, dtype W = dtype::bf16, dtype D = graph::head_type(W, c.hidden_size),
           template <dtype, dtype> class FFN = graph::gated_ffn>
 struct gemma {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gemma 2: a Gemma 3 without norms of q and k, whose scores and logits are bounded, with a window in every other layer.
-// Source: transformers, models/gemma2; Gemma 2 Technical Report 2024; values from the published config.json.
+// Gemma 2: a Gemma 3 without norms of q and k, with bounds of scores and logits, and with a window in every other
+// layer. Source: transformers, models/gemma2; Gemma 2 Technical Report 2024; values from the published config.json.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -16,7 +16,8 @@ constexpr auto gemma2_graph(const decoder_config& c, dtype embedding_type) {
   return gemma3_graph<W, FFN, graph::qk_norm::none>(c, embedding_type);
 }
 
-/// @tparam W of the products' weights  @tparam D of the embedding and the head  @tparam FFN as of llama
+/// The type of a model.
+/// @tparam W of the products' weights  @tparam D of the embedding and the head  @tparam FFN as for llama
 template <const decoder_config& c, dtype W = dtype::bf16, dtype D = graph::head_type(W, c.hidden_size),
           template <dtype, dtype> class FFN = graph::gated_ffn>
 struct gemma2 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Gemma 3, text: scaled embeddings, norms before and behind each half, norms of q and k, five windowed layers for each
-// that sees everything. Norm weights are held as 1 + w, as GGUF has them. Source: transformers, models/gemma3; Gemma 3
-// Technical Report 2025.
+// Gemma 3, text: scaled embeddings, norms in front of and behind each sublayer, norms of q and k, five windowed layers
+// for each layer that sees everything. Norm weights are held as 1 + w, as in GGUF. Source: transformers, models/gemma3;
+// Gemma 3 Technical Report 2025.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -16,9 +16,9 @@
 
 namespace intaglio::models {
 
-/// What Gemma's embedding is multiplied with, sqrt(hidden_size). transformers rounds it as it rounds the embedding's
-/// weights, so bf16 models were trained with a bf16 number (50.5 for 2560), which is kept where their weights are held
-/// in blocks.
+/// The factor of Gemma's embedding, sqrt(hidden_size). transformers rounds it to the type of the embedding's weights,
+/// so bf16 models were trained with a bf16 number (50.5 for 2560). That number is kept where the weights are held in
+/// blocks.
 constexpr float embedding_scale(std::uint32_t hidden_size, dtype embedding) {
   const float root = square_root(static_cast<float>(hidden_size));
   return embedding == dtype::f32 || embedding == dtype::f16 ? root : f32_from_bf16(bf16_from_f32(root));
@@ -54,7 +54,8 @@ constexpr auto gemma3_graph(const decoder_config& c, dtype embedding_type) {
   // clang-format on
 }
 
-/// @tparam W of the products' weights  @tparam D of the embedding and the head  @tparam FFN as of llama
+/// The type of a model.
+/// @tparam W of the products' weights  @tparam D of the embedding and the head  @tparam FFN as for llama
 template <const decoder_config& c, dtype W = dtype::bf16, dtype D = graph::head_type(W, c.hidden_size),
           template <dtype, dtype> class FFN = graph::gated_ffn>
 struct gemma3 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Gemma 3n, text: streams beside each other, of which each layer computes one and predicts and corrects the others
-// (AltUp), a branch of low rank beside attention (LAuReL), FFNs of which only large features are left, embeddings of
-// each layer, layers that share keys and values. Norm weights are plain. Source: transformers, models/gemma3n; values
-// from the published config.json.
+// Gemma 3n, text. There are several parallel streams; each layer computes one and predicts and corrects the others
+// (AltUp). A low-rank branch is beside attention (LAuReL). FFNs of some layers keep only large features. Layers have
+// embeddings of their own, and some share keys and values. Norm weights are plain. Source: transformers,
+// models/gemma3n; values from the published config.json.
 #pragma once
 
 #include "intaglio/models/gemma4.hpp"
 
 namespace intaglio::models {
 
-/// Half the power, so that sums of four parts are halves of two: every part comes in multiplied by this.
+/// sqrt(1/2), the factor of each part of a layer's sum. The sum is then (x + attention + laurel) / sqrt(2).
 inline constexpr float gemma3n_half_root = 0.70710678f;
 
 /// The type of a LAuReL matrix: that of the other matrices, or f16 where its columns are no whole number of blocks.
@@ -17,8 +17,9 @@ constexpr dtype laurel_type(dtype others, std::uint32_t columns) {
   return columns % info(others).block_elements == 0 ? others : dtype::f16;
 }
 
-/// (x + attention + laurel) / sqrt(2), x and the branches being divided already: a norm of x / sqrt(2) is that of x
-/// with half its epsilon. laurel is n + rms(right(left(n))) of the normalised input n.
+/// The attention sublayer with its LAuReL branch: (x + attention + laurel) / sqrt(2). Its input is x / sqrt(2), and the
+/// branches are divided in their norms; a norm of x / sqrt(2) is that of x with half its epsilon. laurel is n +
+/// rms(right(left(n))) of the normalised input n.
 /// @shape  x, out: [tokens, hidden_size] f32
 template <dtype W>
 struct gemma3n_mixer {
@@ -49,7 +50,7 @@ template <dtype W>
 struct sparse_ffn {
   std::uint32_t hidden_size;        ///< columns of gate and up
   std::uint32_t intermediate_size;  ///< features: rows of gate and up
-  activation act;                   ///< of the gates that are kept
+  activation act;                   ///< activation of the gates that are kept
   float deviations;                 ///< standard deviations above the mean at which a gate is kept
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
@@ -101,23 +102,23 @@ constexpr ir::value_id gemma3n_block(ir::trace& t, const decoder_config& c, ir::
       streams);
 }
 
-/// Names of the matrices that make streams 1 and up of the embedding; there is one a stream.
+/// Names of the matrices that make streams 1 and up from the embedding; each stream has one.
 inline constexpr std::array<std::string_view, ir::most_streams - 1> altup_projections{
     "altup_proj.0.weight", "altup_proj.1.weight", "altup_proj.2.weight", "altup_proj.3.weight",
     "altup_proj.4.weight", "altup_proj.5.weight", "altup_proj.6.weight"};
-/// Names of the matrices that bring streams 1 and up back before they are summed; there is one a stream.
+/// Names of the matrices that transform streams 1 and up before they are summed; each stream has one.
 inline constexpr std::array<std::string_view, ir::most_streams - 1> altup_unembed_projections{
     "altup_unembd_proj.0.weight", "altup_unembd_proj.1.weight", "altup_unembd_proj.2.weight",
     "altup_unembd_proj.3.weight", "altup_unembd_proj.4.weight", "altup_unembd_proj.5.weight",
     "altup_unembd_proj.6.weight"};
 
-/// The blocks of a Gemma 3n, of up to six kinds, between the streams' making and their sum, which the last norm, of
-/// epsilon * streams^2, takes as their mean.
+/// The blocks of a Gemma 3n, of up to six kinds. In front of them the streams are made, behind them the streams are
+/// summed. The last norm, with epsilon * streams^2, treats the sum as the mean.
 /// @shape  x, out: [tokens, hidden_size] f32
 template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn>
 struct gemma3n_blocks {
   const decoder_config* config;  ///< of the model
-  dtype table, projection;       ///< of the embeddings of each layer, and of streams
+  dtype table, projection;       ///< types of the per-layer embeddings, and of the projections to them and to streams
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const decoder_config& c = *config;
@@ -159,8 +160,8 @@ struct gemma3n_blocks {
   }
 };
 
-/// The layers of a Gemma 3n, for a model type and for plans that are made at run time. `c` outlives them.
-/// @param projection to the embeddings of each layer and to streams: how the device holds it
+/// The layers of a Gemma 3n, for a model type and for plans that are made at run time. `c` must outlive them.
+/// @param projection how the device holds the projections to per-layer embeddings and to streams
 template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn>
 constexpr auto gemma3n_graph(const decoder_config& c, dtype embedding_type, dtype projection = W) {
   using namespace intaglio::graph;
@@ -174,7 +175,8 @@ constexpr auto gemma3n_graph(const decoder_config& c, dtype embedding_type, dtyp
   // clang-format on
 }
 
-/// @tparam W of the products' weights  @tparam D of the embeddings and the head  @tparam FFN as of llama
+/// The type of a model.
+/// @tparam W of the products' weights  @tparam D of the embeddings and the head  @tparam FFN as for llama
 template <const decoder_config& c, dtype W = dtype::bf16, dtype D = graph::head_type(W, c.hidden_size),
           template <dtype, dtype> class FFN = graph::gated_ffn>
 struct gemma3n {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Gemma 4, text: windowed and global layers whose heads have widths and numbers of their own, values normalised without
-// a weight, a factor for each layer, bounded logits; in the small models layers that share keys and values, and
-// embeddings of each layer; in 26B-A4B experts beside each FFN. Norm weights are plain. Source: transformers,
+// Gemma 4, text: windowed and global layers, whose heads differ in width and number; values normalised without a
+// weight; a factor for each layer; bounded logits. The small models have layers that share keys and values, and
+// per-layer embeddings. The model 26B-A4B has experts beside each FFN. Norm weights are plain. Source: transformers,
 // models/gemma4; values from the published config.json.
 #pragma once
 
@@ -13,13 +13,14 @@
 
 namespace intaglio::models {
 
-/// q of a layer of Gemma 4, k and v where it has its own, and attention.
+/// The attention of a layer of Gemma 4: q, attention, and k and v where the layer has its own.
 /// @shape  x: [tokens, hidden_size]; out: [tokens, num_attention_heads * head_dim] f32
 template <dtype W>
 struct gemma4_attention {
   const decoder_config* config;  ///< of the model
-  bool windowed, shares;         ///< the kind of layer: shares keys and values of a layer before
-  float eps;                     ///< of the norms of heads
+  bool windowed, shares;         ///< the kind of layer: it sees a window; it uses the keys and values of an earlier
+                                 ///< layer
+  float eps;                     ///< epsilon of the norms of heads
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const decoder_config& c = *config;
@@ -41,8 +42,8 @@ struct gemma4_attention {
   constexpr std::uint32_t window() const { return windowed ? config->sliding_window : 0; }
 };
 
-/// What stands beside each other in the place of an FFN: norm(ffn(norm(x))) + norm(experts(norm(x))), whose router has
-/// a norm of its own, and whose experts a factor each.
+/// The FFN beside experts: norm(ffn(norm(x))) + norm(experts(norm(x))). The router has its own norm, and each expert a
+/// factor.
 /// @shape  x, out: [tokens, hidden_size] f32
 template <dtype W, template <dtype, dtype> class FFN>
 struct gemma4_mixture {
@@ -99,11 +100,12 @@ constexpr ir::value_id gemma4_block(ir::trace& t, const decoder_config& c, ir::v
   return t.scale(x, "layer_output_scale.weight");
 }
 
-/// The blocks of a Gemma 4, of up to four kinds: windowed or not, with keys and values of its own or of a layer before.
+/// The blocks of a Gemma 4, of up to four kinds: windowed or not, with their own keys and values or those of an earlier
+/// layer.
 template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn>
 struct gemma4_blocks {
   const decoder_config* config;  ///< of the model
-  dtype table, projection;       ///< of the embeddings of each layer
+  dtype table, projection;       ///< types of the per-layer embeddings and of the projection to them
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const decoder_config& c = *config;
@@ -125,8 +127,8 @@ struct gemma4_blocks {
   }
 };
 
-/// The layers of a Gemma 4, for a model type and for plans that are made at run time. `c` outlives them.
-/// @param projection to the embeddings of each layer: how the device holds it
+/// The layers of a Gemma 4, for a model type and for plans that are made at run time. `c` must outlive them.
+/// @param projection how the device holds the projection to per-layer embeddings
 template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn>
 constexpr auto gemma4_graph(const decoder_config& c, dtype embedding_type, dtype projection = W) {
   using namespace intaglio::graph;
@@ -139,7 +141,8 @@ constexpr auto gemma4_graph(const decoder_config& c, dtype embedding_type, dtype
   // clang-format on
 }
 
-/// @tparam W of the products' weights  @tparam D of the embeddings and the head  @tparam FFN as of llama
+/// The type of a model.
+/// @tparam W of the products' weights  @tparam D of the embeddings and the head  @tparam FFN as for llama
 template <const decoder_config& c, dtype W = dtype::bf16, dtype D = graph::head_type(W, c.hidden_size),
           template <dtype, dtype> class FFN = graph::gated_ffn>
 struct gemma4 {

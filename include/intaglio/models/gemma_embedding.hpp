@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// EmbeddingGemma: a Gemma 3 whose tokens see each other, so that a text is one pass and has a vector and no next token.
-// Windowed layers see half of the window before a token and half behind it. Source: transformers, models/gemma3
+// EmbeddingGemma: a Gemma 3 whose tokens see each other. A text is one pass; it gives a vector and no next token.
+// Windowed layers see half of the window in front of a token and half of it behind. Source: transformers, models/gemma3
 // (use_bidirectional_attention); EmbeddingGemma 2025; values from the published config.json.
 #pragma once
 
@@ -13,7 +13,7 @@
 namespace intaglio::models {
 
 /// The layers of an EmbeddingGemma, for a model type and for plans that are made at run time. The embedding's scale is
-/// rounded where its rows are bf16 alone: the model was published in f32.
+/// rounded only where its rows are bf16: the model was published in f32.
 template <dtype W>
 constexpr auto gemma_embedding_graph(const decoder_config& c, dtype embedding_type) {
   using namespace intaglio::graph;
@@ -28,7 +28,7 @@ constexpr auto gemma_embedding_graph(const decoder_config& c, dtype embedding_ty
   // clang-format on
 }
 
-/// @tparam W of the products' weights  @tparam D of the embedding
+/// The type of a model.  @tparam W of the products' weights  @tparam D of the embedding
 template <const decoder_config& c, dtype W = dtype::bf16, dtype D = graph::head_type(W, c.hidden_size)>
 struct gemma_embedding {
   static constexpr const decoder_config& config = c;

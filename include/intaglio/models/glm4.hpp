@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// GLM-4 of April 2025: norms before and behind each half, half of the channels of q and k turn, neighbours together.
-// Source: transformers, models/glm4. Sizes are not compared with the published config.json yet.
+// GLM-4 of April 2025: norms in front of and behind each sublayer; half of the channels of q and k are rotated,
+// neighbours together. Source: transformers, models/glm4. The sizes are not yet compared with the published
+// config.json.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -14,8 +15,8 @@
 
 namespace intaglio::models {
 
-/// The layers of a GLM-4, for a model type and for plans that are made at run time. Biases of q, k and v are there
-/// where the config states them.
+/// The layers of a GLM-4, for a model type and for plans that are made at run time. q, k and v have biases where the
+/// config says so.
 template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn>
 constexpr auto glm4_graph(const decoder_config& c, dtype head, dtype embedding_type) {
   using namespace intaglio::graph;
@@ -36,7 +37,8 @@ constexpr auto glm4_graph(const decoder_config& c, dtype head, dtype embedding_t
   // clang-format on
 }
 
-/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam FFN as of llama
+/// The type of a model.
+/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam FFN as for llama
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H,
           template <dtype, dtype> class FFN = graph::gated_ffn>
 struct glm4 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// GLM-4.5: grouped-query attention with biases, half of whose channels turn, and mixtures of experts beside a shared
-// one, behind some dense layers; a logistic of its own score says what an expert counts. Layers that draft tokens are
-// not computed. Source: transformers, models/glm4_moe; values from the published config.json.
+// GLM-4.5: grouped-query attention with biases, half of whose channels are rotated, and mixtures with a shared expert,
+// behind some dense layers. The weight of an expert is a logistic of its own score. Layers that draft tokens
+// (multi-token prediction) are not computed. Source: transformers, models/glm4_moe; values from the published
+// config.json.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -15,8 +16,8 @@
 
 namespace intaglio::models {
 
-/// The blocks of a model whose mixtures are behind dense layers. Biases and norms of q and k are there where the
-/// config states them.
+/// The blocks of a model whose layers with mixtures are behind dense layers. Biases and norms of q and k are there
+/// where the config says so.
 /// @shape  x, out: [tokens, hidden_size] f32
 /// @tparam N norms of heads  @tparam B biases of q, k and v
 template <dtype W, graph::qk_norm N = graph::qk_norm::rms, graph::qkv_bias B = graph::qkv_bias::added>
@@ -41,7 +42,7 @@ struct glm4moe_blocks {
   }
 };
 
-/// The layers of a GLM-4.5, for a model type and for plans that are made at run time. `c` outlives them.
+/// The layers of a GLM-4.5, for a model type and for plans that are made at run time. `c` must outlive them.
 /// @tparam N norms of heads  @tparam B biases of q, k and v
 template <dtype W, graph::qk_norm N = graph::qk_norm::rms, graph::qkv_bias B = graph::qkv_bias::added>
 constexpr auto glm4moe_graph(const decoder_config& c, dtype head, dtype embedding_type) {
@@ -55,6 +56,7 @@ constexpr auto glm4moe_graph(const decoder_config& c, dtype head, dtype embeddin
   // clang-format on
 }
 
+/// The type of a model.
 /// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H>
 struct glm4moe {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// gpt-oss: experts with biases and a clamped SwiGLU behind an attention with biases, sinks and a window in every other
-// layer. Source: transformers, models/gpt_oss; OpenAI 2025; values from the published config.json.
+// gpt-oss: attention with biases, sinks and a window in every other layer, then experts with biases and a clamped
+// SwiGLU. Source: transformers, models/gpt_oss; OpenAI 2025; values from the published config.json.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -44,6 +44,7 @@ constexpr auto gptoss_graph(const decoder_config& c, dtype head, dtype embedding
   // clang-format on
 }
 
+/// The type of a model.
 /// @tparam W of all matrices but the head's  @tparam H of the head's  @tparam D of the embedding
 template <const decoder_config& c, dtype W = dtype::mxfp4, dtype H = graph::head_type(W, c.hidden_size), dtype D = H>
 struct gptoss {

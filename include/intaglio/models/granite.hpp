@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Granite: a Llama with multipliers of the embedding, the scores, what is added to the stream, and the logits.
-// Source: transformers, models/granite; values from the published config.json.
+// Granite: a Llama with factors of the embedding, of the scores, of what sublayers add to the stream, and of the
+// logits. Source: transformers, models/granite; values from the published config.json.
 #pragma once
 
 #include "intaglio/models/llama.hpp"

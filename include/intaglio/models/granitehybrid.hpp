@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Granite 4.0 H: Mamba-2 in most layers and attention without rotation in some, Granite's multipliers, and in the
-// larger models experts beside one that every token has. Source: transformers, models/granitemoehybrid; values from the
-// config.json that each model was published with.
+// Granite 4.0 H: Mamba-2 in most layers, attention without rotation in some, and Granite's multipliers. The larger
+// models have experts with a shared expert. Source: transformers, models/granitemoehybrid; values from the config.json
+// of each published model.
 #pragma once
 
 #include "intaglio/graph/layers/mamba2.hpp"
@@ -11,7 +11,7 @@
 namespace intaglio::models {
 
 /// The layers of a Granite 4.0 H, for a model type and for plans that are made at run time. The stream is divided by
-/// residual_multiplier, as llama_graph says.
+/// residual_multiplier, as llama_graph explains.
 template <dtype W>
 constexpr auto granitehybrid_graph(const decoder_config& c, dtype head, dtype embedding_type) {
   using namespace intaglio::graph;
@@ -35,6 +35,7 @@ constexpr auto granitehybrid_graph(const decoder_config& c, dtype head, dtype em
   // clang-format on
 }
 
+/// The type of a model.
 /// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H>
 struct granitehybrid {

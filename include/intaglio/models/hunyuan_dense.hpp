@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Hunyuan's dense models: a Llama whose heads of q and k are normalised behind the rotary embedding, whose base is a
-// constant made of `alpha`. Source: transformers, models/hunyuan_v1_dense; sizes from the published config.json as the
-// page docs/models.md says.
+// Hunyuan's dense models: a Llama with norms of the heads of q and k behind the rotary embedding. The base of the
+// rotation is a constant that `alpha` gives. Source: transformers, models/hunyuan_v1_dense; sizes from the published
+// config.json, as docs/models.md says.
 #pragma once
 
 #include "intaglio/models/llama.hpp"
 
 namespace intaglio::models {
 
-/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam FFN as of llama
+/// The type of a model.
+/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam FFN as for llama
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H,
           template <dtype, dtype> class FFN = graph::gated_ffn>
 struct hunyuan_dense {

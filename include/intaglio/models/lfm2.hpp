@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// LFM2: gated short convolutions, and grouped-query attention with norms of q's and k's heads in some layers.
-// Source: transformers, models/lfm2; values from the config.json that each model was published with.
+// LFM2: gated short convolutions in most layers, and grouped-query attention with norms of the heads of q and k in
+// some. Source: transformers, models/lfm2; values from the config.json of each published model.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -39,7 +39,8 @@ constexpr auto lfm2_graph(const decoder_config& c, dtype head, dtype embedding_t
   // clang-format on
 }
 
-/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam FFN as of llama
+/// The type of a model.
+/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam FFN as for llama
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H,
           template <dtype, dtype> class FFN = graph::gated_ffn>
 struct lfm2 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// LFM2 with experts: LFM2's layers, whose FFNs are mixtures behind some dense ones; a logistic of its own score says
-// what an expert counts. Source: transformers, models/lfm2_moe; values from the published config.json.
+// LFM2 with experts: LFM2's layers, whose FFNs are mixtures behind some dense layers. The weight of an expert is a
+// logistic of its own score. Source: transformers, models/lfm2_moe; values from the published config.json.
 #pragma once
 
 #include "intaglio/graph/layers/shared_expert.hpp"
@@ -8,10 +8,10 @@
 
 namespace intaglio::models {
 
-/// What layers differ in.
+/// The traits in which layers differ.
 struct lfm2moe_kind {
-  bool recurrent = false;  ///< a short convolution, not attention
-  bool dense = false;      ///< no experts
+  bool recurrent = false;  ///< a short convolution instead of attention
+  bool dense = false;      ///< an FFN without experts
   friend constexpr bool operator==(const lfm2moe_kind&, const lfm2moe_kind&) = default;
 };
 
@@ -48,7 +48,7 @@ struct lfm2moe_blocks {
   }
 };
 
-/// The layers of an LFM2 with experts, for a model type and for plans that are made at run time. `c` outlives them.
+/// The layers of an LFM2 with experts, for a model type and for plans that are made at run time. `c` must outlive them.
 template <dtype W>
 constexpr auto lfm2moe_graph(const decoder_config& c, dtype head, dtype embedding_type) {
   using namespace intaglio::graph;
@@ -61,6 +61,7 @@ constexpr auto lfm2moe_graph(const decoder_config& c, dtype head, dtype embeddin
   // clang-format on
 }
 
+/// The type of a model.
 /// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H>
 struct lfm2moe {

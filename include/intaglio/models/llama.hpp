@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Llama and Mistral: SiLU-gated units, grouped-query attention, a norm in front of each; windows and RoPE scaling by
-// the config. Source: transformers, models/llama and models/mistral; values from the config.json that each model was
-// published with. A named model is a template over the codec of its matrices: mistral_7b<dtype::q4_0>.
+// Llama and Mistral: grouped-query attention and SiLU-gated units, each with a norm in front; windows and RoPE scaling
+// by the config. Source: transformers, models/llama and models/mistral; values from the config.json of each published
+// model. A named model is a template over the codec of its matrices: mistral_7b<dtype::q4_0>.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -15,12 +15,13 @@
 
 namespace intaglio::models {
 
-/// The layers of a Llama, a Mistral or, with norms of q's and k's heads, a Qwen3, with biases a Qwen2, for a model type
-/// and for plans that are made at run time. Multipliers of a Granite need no ops: x + m * f(norm(x)) is m times
-/// y + f(norm(y)) for y = x / m, where the norm's epsilon is divided by m^2; so the stream holds y.
+/// The embedding, the blocks and the last norm of a Llama or a Mistral, for a model type and for plans that are made at
+/// run time. With norms of the heads of q and k they are those of a Qwen3, with biases those of a Qwen2. Granite's
+/// multipliers need no ops: x + m * f(norm(x)) is m * (y + f(norm(y))) for y = x / m, where the norm's epsilon is
+/// divided by m^2. So the stream holds y.
 template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::none,
           graph::qkv_bias Bias = graph::qkv_bias::none, dtype A = graph::input_type<W>>
-constexpr auto llama_graph(const decoder_config& c, dtype head, dtype embedding_type) {
+constexpr auto llama_body(const decoder_config& c, dtype embedding_type) {
   using namespace intaglio::graph;
   const float eps = c.rms_norm_eps / (c.residual_multiplier * c.residual_multiplier);
   // clang-format off
@@ -33,20 +34,31 @@ constexpr auto llama_graph(const decoder_config& c, dtype head, dtype embedding_
            | residual(rms_norm{ffn_norm_of(c), eps}
                     | FFN<W, A>{c.hidden_size, c.intermediate_size, c.hidden_act}
                     | linear<W, A>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
-       | rms_norm{"output_norm.weight", eps, 1 / c.logits_scaling}
+       | rms_norm{"output_norm.weight", eps, 1 / c.logits_scaling};
+  // clang-format on
+}
+
+/// llama_body and the head, whose output are the logits of the vocabulary.
+template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::none,
+          graph::qkv_bias Bias = graph::qkv_bias::none, dtype A = graph::input_type<W>>
+constexpr auto llama_graph(const decoder_config& c, dtype head, dtype embedding_type) {
+  using namespace intaglio::graph;
+  // clang-format off
+  return llama_body<W, FFN, Norm, Bias, A>(c, embedding_type)
        | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
                  c.tie_word_embeddings ? embedding_type : head};
   // clang-format on
 }
 
-/// Type of what products by W read in a model with this config.
+/// The type of the inputs of products with weights W in a model with this config.
 template <const decoder_config& c, dtype W>
 inline constexpr dtype inputs_of = is_ternary(W) ? c.activation_type : dtype::f32;
 
-/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding; a tied head is held as the
-/// embedding is
-/// @tparam FFN gated_ffn, or walk_ffn or sparse_walk<K>::ffn (graph/layers/walk_ffn.hpp), whose features decode reads
-/// one by one
+/// The type of a model.
+/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding; a tied head has the
+/// embedding's type
+/// @tparam FFN gated_ffn, or walk_ffn or sparse_walk<K>::ffn (graph/layers/walk_ffn.hpp), of which decode reads
+/// features one by one
 template <const decoder_config& c, dtype W = dtype::f16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H,
           template <dtype, dtype> class FFN = graph::gated_ffn>
 struct llama {

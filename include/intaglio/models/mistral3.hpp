@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Ministral 3: a Mistral with YaRN whose queries are multiplied by 1 + 0.1 log(1 + floor(position / 16384)). That is 1
-// for the first 16,384 positions, where its context ends here. Source: transformers, models/ministral3, whose defaults
-// are the 8B's.
+// Ministral 3: a Mistral with YaRN whose queries are multiplied by 1 + 0.1 log(1 + floor(position / 16384)). That
+// factor is 1 for the first 16,384 positions, and the context ends there in this library. Source: transformers,
+// models/ministral3, whose defaults are those of the 8B model.
 #pragma once
 
 #include "intaglio/models/llama.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Mixtral: Mistral with several gated units a layer, of which a router chooses a few for every token.
+// Mixtral: a Mistral whose layers have several gated units (experts), of which a router chooses a few for every token.
 // Source: transformers, models/mixtral; Jiang et al. 2024; values from the published config.json. A named model is a
 // template over the codec of its matrices.
 #pragma once
@@ -15,9 +15,9 @@
 
 namespace intaglio::models {
 
-/// The layers of a Mixtral, of a Granite with experts or, with norms of q and k, of a Qwen3 or an OLMo with experts,
-/// or, with biases, of a Qwen2 with experts, for a model type and for plans that are made at run time. The stream is
-/// divided by residual_multiplier, as llama_graph says.
+/// The layers of a Mixtral or a Granite with experts, for a model type and for plans that are made at run time. With
+/// norms of q and k they are those of a Qwen3 or an OLMo with experts, with biases those of a Qwen2 with experts. The
+/// stream is divided by residual_multiplier, as llama_graph explains.
 template <dtype W, dtype R = dtype::f32, graph::qk_norm Norm = graph::qk_norm::none,
           graph::qkv_bias Bias = graph::qkv_bias::none>
 constexpr auto mixtral_graph(const decoder_config& c, dtype head, dtype embedding_type) {
@@ -37,6 +37,7 @@ constexpr auto mixtral_graph(const decoder_config& c, dtype head, dtype embeddin
   // clang-format on
 }
 
+/// The type of a model.
 /// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam R of the router's
 template <const decoder_config& c, dtype W = dtype::f16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H,
           dtype R = dtype::f32>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // ModernBERT: an encoder with rotary embedding, LayerNorms without biases in front of the sublayers of a block, gated
-// FFNs and no biases. Layer 0 and every third one behind it see all positions, the others a window on both sides of a
-// token, with a rotary base of their own. Source: Warner et al. 2024; transformers, models/modernbert; values from the
-// config.json that each model was published with.
+// FFNs and no biases. Layer 0 and every third layer after it see all positions. The other layers see a window on both
+// sides of a token and have their own rotary base. Source: Warner et al. 2024; transformers, models/modernbert; values
+// from the config.json of each published model.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -16,15 +16,15 @@
 
 namespace intaglio::models {
 
-/// The blocks of a ModernBERT. Attention of layer 0 reads the embedding, which has a norm of its own.
+/// The blocks of a ModernBERT. Attention of layer 0 reads the embedding, which is already normalised.
 /// @shape  x, out: [tokens, hidden_size] f32
 template <dtype W>
 struct modern_bert_blocks {
   const decoder_config* config;  ///< of the model
 
-  /// What layers differ in.
+  /// The traits in which layers differ.
   struct kind {
-    bool windowed = false, first = false;  ///< does not see all positions; is layer 0
+    bool windowed = false, first = false;  ///< whether it sees a window; whether it is layer 0
     friend constexpr bool operator==(const kind&, const kind&) = default;
   };
 
@@ -52,7 +52,7 @@ struct modern_bert_blocks {
   }
 };
 
-/// The layers of a ModernBERT, for a model type and for plans that are made at run time. `c` outlives them.
+/// The layers of a ModernBERT, for a model type and for plans that are made at run time. `c` must outlive them.
 template <dtype W>
 constexpr auto modern_bert_graph(const decoder_config& c, dtype embedding_type) {
   using namespace intaglio::graph;
@@ -64,7 +64,7 @@ constexpr auto modern_bert_graph(const decoder_config& c, dtype embedding_type) 
   // clang-format on
 }
 
-/// @tparam W of the products' weights  @tparam D of the embedding
+/// The type of a model.  @tparam W of the products' weights  @tparam D of the embedding
 template <const decoder_config& c, dtype W = dtype::f16, dtype D = graph::head_type(W, c.hidden_size)>
 struct modern_bert {
   static constexpr const decoder_config& config = c;

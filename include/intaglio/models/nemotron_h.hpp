@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Nemotron-H: each layer is Mamba-2, attention without rotation, an FFN without a gate, or a mixture of such FFNs
-// beside one that every token has. Source: transformers, models/nemotron_h; values from the config.json that each model
-// was published with.
+// Nemotron-H: each layer is Mamba-2, attention without rotation, an FFN without a gate, or a mixture of such FFNs with
+// a shared expert. Source: transformers, models/nemotron_h; values from the config.json of each published model.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -20,7 +19,7 @@
 
 namespace intaglio::models {
 
-/// Kinds of layers: 0 recurrent, 1 attention, 2 an FFN, and for mixtures of experts the next number.
+/// The kinds of layers: 0 recurrent, 1 attention, 2 an FFN, and the next number for mixtures of experts.
 constexpr layer_pattern nemotron_h_pattern(const decoder_config& c) {
   std::array<std::uint8_t, layer_pattern::max_period> kinds{};
   const std::uint32_t layers = c.num_hidden_layers < kinds.size() ? c.num_hidden_layers : layer_pattern::max_period;
@@ -33,7 +32,8 @@ constexpr layer_pattern nemotron_h_pattern(const decoder_config& c) {
   return layer_pattern::of(std::span<const std::uint8_t>(kinds).first(layers));
 }
 
-/// x + mixture(norm(x)) + shared(norm(x)): experts and a shared expert of two matrices each, and a logistic router.
+/// A mixture layer: x + mixture(norm(x)) + shared(norm(x)). Experts and shared expert have two matrices each; the
+/// router is logistic.
 /// @shape  x, out: [tokens, hidden_size] f32
 /// @source transformers, NemotronHMOE
 template <dtype W>
@@ -85,7 +85,7 @@ struct nemotron_h_blocks {
   }
 };
 
-/// The layers of a Nemotron-H, for a model type and for plans that are made at run time. `c` outlives them.
+/// The layers of a Nemotron-H, for a model type and for plans that are made at run time. `c` must outlive them.
 template <dtype W>
 constexpr auto nemotron_h_graph(const decoder_config& c, dtype head, dtype embedding_type) {
   using namespace intaglio::graph;
@@ -98,6 +98,7 @@ constexpr auto nemotron_h_graph(const decoder_config& c, dtype head, dtype embed
   // clang-format on
 }
 
+/// The type of a model.
 /// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H>
 struct nemotron_h {
@@ -106,7 +107,8 @@ struct nemotron_h {
   static constexpr auto graph() { return nemotron_h_graph<W>(c, H, D); }
 };
 
-/// Puts the layers of a hybrid_override_pattern, a letter a layer, into their sets: M, *, - and E.
+/// Puts the layers of a hybrid_override_pattern into their sets. The pattern has one letter for each layer: M, *, - or
+/// E.
 constexpr void set_nemotron_h_layers(decoder_config& c, std::string_view pattern) {
   c.num_hidden_layers = static_cast<std::uint32_t>(pattern.size());
   for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {

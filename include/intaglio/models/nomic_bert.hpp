@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Nomic's BERT: an encoder with rotary embedding in the place of learned positions, a gated FFN and no biases but the
-// norms'. Source: nomic-ai/nomic-bert-2048 (modeling_hf_nomic_bert.py); values from the config.json that each model was
-// published with.
+// Nomic's BERT: an encoder with rotary embedding instead of learned positions and with a gated FFN; only its norms have
+// biases. Source: nomic-ai/nomic-bert-2048 (modeling_hf_nomic_bert.py); values from the config.json of each published
+// model.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -24,7 +24,7 @@ constexpr auto nomic_bert_graph(const decoder_config& c, dtype embedding_type) {
                            linear<W, A>{"ffn_down.weight", c.intermediate_size, c.hidden_size});
 }
 
-/// @tparam W of the products' weights  @tparam D of the embedding
+/// The type of a model.  @tparam W of the products' weights  @tparam D of the embedding
 template <const decoder_config& c, dtype W = dtype::f16, dtype D = graph::head_type(W, c.hidden_size)>
 struct nomic_bert {
   static constexpr const decoder_config& config = c;
@@ -32,7 +32,7 @@ struct nomic_bert {
   static constexpr auto graph() { return nomic_bert_graph<W>(c, D); }
 };
 
-/// nomic-ai/nomic-embed-text-v1.5, with the positions that it was trained with
+/// nomic-ai/nomic-embed-text-v1.5, with the number of positions that it was trained with
 inline constexpr decoder_config nomic_embed_v15_config{.model_type = architecture::nomic_bert,
                                                        .hidden_size = 768,
                                                        .intermediate_size = 3072,

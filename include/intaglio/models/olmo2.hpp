@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// OLMo 2: sublayers of a block read the stream as it is and are normalised behind; q and k are normalised over all
-// heads at once. Source: transformers, models/olmo2; OLMo 2 report 2025 ("2 OLMo 2 Furious"); values from the published
-// config.json.
+// OLMo 2: the sublayers of a block read the stream unnormalised and have norms behind them; q and k are normalised over
+// all heads at once. Source: transformers, models/olmo2; OLMo 2 report 2025 ("2 OLMo 2 Furious"); values from the
+// published config.json.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -15,7 +15,7 @@
 
 namespace intaglio::models {
 
-/// A block whose sublayers are normalised behind, of an OLMo 2 or, with norms of heads, of an EXAONE 4.
+/// A block with norms behind its sublayers, of an OLMo 2 or, with norms of heads, of an EXAONE 4.
 template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::rms_all>
 constexpr auto olmo2_block(const decoder_config& c, const graph::attention_reach& reach) {
   using namespace intaglio::graph;
@@ -43,7 +43,8 @@ constexpr auto olmo2_graph(const decoder_config& c, dtype head, dtype embedding_
   // clang-format on
 }
 
-/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam FFN as of llama
+/// The type of a model.
+/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam FFN as for llama
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H,
           template <dtype, dtype> class FFN = graph::gated_ffn>
 struct olmo2 {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// OLMoE: mixtures whose experts count by a softmax over all of them; q and k are normalised over all heads at once.
-// Source: transformers, models/olmoe; Muennighoff et al. 2024; values from the published config.json.
+// OLMoE: mixtures whose experts are weighed by a softmax over all of them; q and k are normalised over all heads at
+// once. Source: transformers, models/olmoe; Muennighoff et al. 2024; values from the published config.json.
 #pragma once
 
 #include "intaglio/models/mixtral.hpp"
 
 namespace intaglio::models {
 
+/// The type of a model.
 /// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H>
 struct olmoe {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Phi-3 and Phi-4: a Llama whose files have q, k and v as one matrix, and gate and up; of a head some channels turn, by
-// factors that depend on the context. Source: transformers, models/phi3; Phi-4-mini Technical Report 2025; values from
-// the published config.json.
+// Phi-3 and Phi-4: a Llama whose files hold q, k and v as one matrix, and gate and up as one. In some models only part
+// of a head's channels are rotated, with factors that depend on the context. Source: transformers, models/phi3;
+// Phi-4-mini Technical Report 2025; values from the published config.json.
 #pragma once
 
 #include "intaglio/models/llama.hpp"

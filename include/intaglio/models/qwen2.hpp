@@ -7,7 +7,8 @@
 
 namespace intaglio::models {
 
-/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam FFN as of llama
+/// The type of a model.
+/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam FFN as for llama
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H,
           template <dtype, dtype> class FFN = graph::gated_ffn>
 struct qwen2 {
@@ -18,8 +19,8 @@ struct qwen2 {
   }
 };
 
-/// Qwen/Qwen2.5-0.5B-Instruct, and Qwen/Qwen2-0.5B-Instruct. The base models of Qwen2 and Qwen2.5 differ in
-/// max_position_embeddings alone: 131,072, but 32,768 of the 0.5B and 3B of Qwen2.5.
+/// Qwen/Qwen2.5-0.5B-Instruct, and Qwen/Qwen2-0.5B-Instruct. The base models of Qwen2 and Qwen2.5 differ only in
+/// max_position_embeddings: it is 32,768 in the 0.5B and 3B of Qwen2.5 and 131,072 in the others.
 inline constexpr decoder_config qwen25_05b_config{.model_type = architecture::qwen2,
                                                   .hidden_size = 896,
                                                   .intermediate_size = 4864,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Qwen2 with experts: biases of q, k and v, and mixtures beside an expert that every token has, whose part a gate says;
-// experts count by a softmax over all of them. Source: transformers, models/qwen2_moe, whose defaults are the
-// A2.7B's.
+// Qwen2 with experts: biases of q, k and v, and mixtures with a gated shared expert. Experts are weighed by a softmax
+// over all of them. Source: transformers, models/qwen2_moe, whose defaults are those of the A2.7B model.
 #pragma once
 
 #include "intaglio/models/mixtral.hpp"
 
 namespace intaglio::models {
 
+/// The type of a model.
 /// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H>
 struct qwen2moe {

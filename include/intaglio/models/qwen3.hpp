@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Qwen3: a Llama whose heads of q and k are normalised before they are turned, with heads of their own width.
+// Qwen3: a Llama with norms of the heads of q and k in front of the rotation; head_dim is independent of hidden_size.
 // Source: transformers, models/qwen3; Qwen3 Technical Report 2025; values from the published config.json.
 #pragma once
 
@@ -7,7 +7,8 @@
 
 namespace intaglio::models {
 
-/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam FFN as of llama
+/// The type of a model.
+/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam FFN as for llama
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H,
           template <dtype, dtype> class FFN = graph::gated_ffn>
 struct qwen3 {

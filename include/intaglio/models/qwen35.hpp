@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Qwen3.5: gated delta rules, and in every fourth layer attention with a gate. Source: transformers, models/qwen3_5;
-// values from the config.json that each model was published with.
+// Qwen3.5: gated delta rules, and attention with a gate in every fourth layer. Source: transformers, models/qwen3_5;
+// values from the config.json of each published model.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -14,7 +14,8 @@
 
 namespace intaglio::models {
 
-/// A block with a gated delta rule and one with attention, each followed by `ffn`. @param ffn a residual half
+/// A model of blocks with a gated delta rule and blocks with attention, each followed by `ffn`. @param ffn a residual
+/// sublayer
 template <dtype W, graph::delta_gates Gates, class Half>
 constexpr auto qwen35_layers(const decoder_config& c, dtype head, dtype embedding_type, Half ffn) {
   using namespace intaglio::graph;
@@ -46,6 +47,7 @@ constexpr auto qwen35_graph(const decoder_config& c, dtype head, dtype embedding
                linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}));
 }
 
+/// The type of a model.
 /// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H>
 struct qwen35 {

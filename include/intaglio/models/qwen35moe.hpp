@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Qwen3.5 and Qwen3.6 with experts: Qwen3.5's layers, whose FFNs are Qwen3-Next's mixtures beside a shared expert.
+// Qwen3.5 and Qwen3.6 with experts: Qwen3.5's layers, whose FFNs are Qwen3-Next's mixtures with a shared expert.
 // Source: transformers, models/qwen3_5_moe; values from the published config.json.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace intaglio::models {
 
-/// Parameters as of qwen35.
+/// The type of a model. Parameters as for qwen35.
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H>
 struct qwen35moe {
   static constexpr const decoder_config& config = c;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Qwen3 with experts: Mixtral's mixture behind the attention of a Qwen3. Source: transformers, models/qwen3_moe; Qwen3
+// Qwen3 with experts: Mixtral's mixture with the attention of a Qwen3. Source: transformers, models/qwen3_moe; Qwen3
 // Technical Report 2025; values from the published config.json.
 #pragma once
 
@@ -7,6 +7,7 @@
 
 namespace intaglio::models {
 
+/// The type of a model.
 /// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam R of the router's
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H,
           dtype R = dtype::f32>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Qwen3-Next: Qwen3.5's layers, whose FFNs are mixtures beside a shared expert. Source: transformers,
-// models/qwen3_next; values from the published config.json.
+// Qwen3-Next: Qwen3.5's layers, whose FFNs are mixtures with a shared expert. Source: transformers, models/qwen3_next;
+// values from the published config.json.
 #pragma once
 
 #include <type_traits>
@@ -10,8 +10,8 @@
 
 namespace intaglio::models {
 
-/// The layers of a Qwen3-Next or, with gates apart, of a Qwen3.5 with experts, for a model type and for plans that are
-/// made at run time.
+/// The layers of a Qwen3-Next, for a model type and for plans that are made at run time. With gates apart they are
+/// those of a Qwen3.5 with experts.
 template <dtype W, dtype R = dtype::f32, graph::delta_gates Gates = graph::delta_gates::together>
 constexpr auto qwen3next_graph(const decoder_config& c, dtype head, dtype embedding_type) {
   using namespace intaglio::graph;
@@ -24,7 +24,7 @@ constexpr auto qwen3next_graph(const decoder_config& c, dtype head, dtype embedd
                                      c.shared_expert_intermediate_size, c.hidden_act});
 }
 
-/// Parameters as of qwen35.
+/// The type of a model. Parameters as for qwen35.
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H>
 struct qwen3next {
   static constexpr const decoder_config& config = c;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Seed-OSS: a Qwen2 with heads of their own width. Source: transformers, models/seed_oss. Sizes are not compared with
-// the published config.json yet.
+// Seed-OSS: a Qwen2 whose head_dim is independent of hidden_size. Source: transformers, models/seed_oss. The sizes are
+// not yet compared with the published config.json.
 #pragma once
 
 #include "intaglio/models/qwen2.hpp"
 
 namespace intaglio::models {
 
+/// The type of a model.
 /// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H>
 struct seed_oss {

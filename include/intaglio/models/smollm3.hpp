@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// SmolLM3: a Llama of which every fourth layer does not turn q and k. Source: transformers, models/smollm3; Yang et al.
-// 2025 (RNoPE); values from the published config.json.
+// SmolLM3: a Llama in which every fourth layer has no rotation of q and k. Source: transformers, models/smollm3; Yang
+// et al. 2025 (RNoPE); values from the published config.json.
 #pragma once
 
 #include "intaglio/models/llama.hpp"

@@ -36,8 +36,7 @@ constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const di
     const access& each = d.accesses[i];
     if (each.where == region::arena && !holds_partials(d, each) && !makes_blank(d, each)) out += part(each.bytes);
     // The keys of a position take as many bytes as its values.
-    if (each.where == region::pool_keys || each.where == region::pool_values) {  // each row reads its own session's
-                                                                                 // pages
+    if (each.where == region::pool_keys || each.where == region::pool_values) {  // pages of each row
       const layer_cache pool = t.pool(d.block);
       out += pool.value_bytes / pool.positions * tokens *
              (each.write         ? 1

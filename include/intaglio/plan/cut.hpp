@@ -35,7 +35,7 @@ struct layer_range {
 };
 
 /// Splits a model's layers into stages.
-/// @param after numbers of layers in front of each cut: 16 ends the first stage behind layer 15
+/// @param after numbers of layers in front of each cut: 16 ends the first stage after layer 15
 /// @error argument_error: the numbers do not rise, or a stage has no layers
 inline std::vector<layer_range> stages_of(std::uint32_t layers, std::span<const std::uint32_t> after) {
   std::vector<layer_range> out;

@@ -81,8 +81,7 @@ class device_plan {
   /// is for passes from position long_from() on; null where the device has no such attention.
   const sequence* long_decode() const { return long_decode_.layers == 0 ? nullptr : &long_decode_; }
   /// First position at which long_decode() is used.
-  /// @param resident true if it replaces the resident dispatch, which is the faster one up to a later position than the
-  /// chain
+  /// @param resident true: it replaces the resident dispatch, which stays faster than the chain up to a later position
   std::uint32_t long_from(bool resident) const {
     if (options_.long_from) return *options_.long_from;
     for (const dispatch& d : engraved_->decode.period)
@@ -128,7 +127,7 @@ class device_plan {
     fewer_.push_back({which, pass.rows, made});
   }
 
-  /// Whether the resident decode dispatch may have a form for long contexts: only where it is not checked against the
+  /// Whether long contexts also decode in the resident dispatch: where there is one that is not checked against the
   /// chain.
   bool has_long_layers() const {
     const auto& all = table_.resident_decode.resident;

@@ -67,8 +67,7 @@ struct dispatch {
   std::uint8_t op_count = 0;
   kernels::variant variant{};   ///< its module, set when it is fitted to a device (plan/fit.hpp)
   bool unrolls = false;         ///< fitted: marked loops of its module are unrolled (kernels::hint_loops)
-  std::uint32_t subgroups = 1;  ///< workgroup size in subgroups; once fitted, specialization constant 0 is its
-                                ///< invocations
+  std::uint32_t subgroups = 1;  ///< workgroup size in subgroups; fitted: constant 0 has it in invocations
   std::array<std::uint32_t, 3> groups{1, 1, 1};
   std::uint32_t least_groups = 0;  ///< for workgroups that wait for each other: the fewest workgroups (x) that can hold
                                    ///< the work; 0: `groups`

@@ -70,15 +70,15 @@ struct draft {
 };
 
 /// Arrays of exactly the size that a drafted sequence needs; they are part of the program.
-template <std::size_t Prologue, std::size_t Period, std::size_t Epilogue, std::size_t Values, std::size_t InOne = 0,
-          std::size_t InOneLong = 0, std::size_t Arguments = 0>
+template <std::size_t Prologue, std::size_t Period, std::size_t Epilogue, std::size_t Values, std::size_t Resident = 0,
+          std::size_t ResidentLong = 0, std::size_t Arguments = 0>
 struct frozen_sequence {
   std::array<dispatch, Prologue> prologue{};
   std::array<dispatch, Period> period{};
   std::array<dispatch, Epilogue> epilogue{};
   std::array<placed_value, Values> values{};
-  std::array<dispatch, InOne> resident{};
-  std::array<dispatch, InOneLong> resident_long{};
+  std::array<dispatch, Resident> resident{};
+  std::array<dispatch, ResidentLong> resident_long{};
   std::array<operand, Arguments> arguments{};
 
   constexpr explicit frozen_sequence(const drafted_sequence& from) {
@@ -86,8 +86,8 @@ struct frozen_sequence {
     for (std::size_t i = 0; i < Period; ++i) period[i] = from.period.items[i];
     for (std::size_t i = 0; i < Epilogue; ++i) epilogue[i] = from.epilogue.items[i];
     for (std::size_t i = 0; i < Values; ++i) values[i] = from.values.items[i];
-    for (std::size_t i = 0; i < InOne; ++i) resident[i] = from.resident.items[i];
-    for (std::size_t i = 0; i < InOneLong; ++i) resident_long[i] = from.resident_long.items[i];
+    for (std::size_t i = 0; i < Resident; ++i) resident[i] = from.resident.items[i];
+    for (std::size_t i = 0; i < ResidentLong; ++i) resident_long[i] = from.resident_long.items[i];
     for (std::size_t i = 0; i < Arguments; ++i) arguments[i] = from.arguments.items[i];
   }
 };

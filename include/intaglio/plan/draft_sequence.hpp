@@ -36,15 +36,16 @@ constexpr std::vector<node> sequence_nodes(ir::graph& g, const decoder_config& c
   if (!failure.empty()) return {};
   if (!kind.head && !family_of(config.model_type).encoder)  // the nodes after an encoder's layers compute its states
     while (!nodes.empty() && nodes.back().where == ir::section::epilogue) nodes.pop_back();
-  const bool few = is_small_batch(target, kind.tokens, kind.batch.slot_count != 0);
+  const bool small_batch = is_small_batch(target, kind.tokens, kind.batch.slot_count != 0);
   // Where the context is not a multiple of the tile, matmul stays.
-  const bool batch = kind.batch.slot_count != 0,
-             chunk = !few && !batch && target.coded_chunks == chunk_arithmetic::f16 && kind.tokens > target.tile_tokens;
+  const bool batch = kind.batch.slot_count != 0, chunk = !small_batch && !batch &&
+                                                         target.coded_chunks == chunk_arithmetic::f16 &&
+                                                         kind.tokens > target.tile_tokens;
   if (chunk || (batch && kind.batch.coded_products == chunk_arithmetic::f16))
     insert_f16(g, target, chunk, kind.tokens, nodes);
-  else if (few && (batch || kind.tokens % target.tile_tokens == 0)) insert_fixed(g, nodes);
+  else if (small_batch && (batch || kind.tokens % target.tile_tokens == 0)) insert_fixed(g, nodes);
   group_by_expert(g, target, kind.tokens, c.tile_tokens(), chunk, nodes);
-  if (few) insert_norm(g, nodes, kernels::kernel::dense_batch, 0);
+  if (small_batch) insert_norm(g, nodes, kernels::kernel::dense_batch, 0);
   if (kind.tokens == 1 && kind.sampler) keep_traces(g, nodes, failure);
   if (kind.tokens == 1 && kind.batch.slot_count == 0 && target.unrolled) {
     straighten(g, config, target, nodes);

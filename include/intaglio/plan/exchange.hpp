@@ -19,7 +19,7 @@ constexpr void begin(text<256>& out, const sequence& s, const dispatch& d) {
   out.append(s.name, ": ", d.label.view(), " (", kernels::interface_of(d.kernel).name, "): ");
 }
 
-/// Whether every wait has a spin limit, and the number of layers and workgroups is the one that the constants state.
+/// Whether every wait has a spin limit, and the dispatch has its sequence's layers and the workgroups that it states.
 [[gnu::cold]] constexpr bool waits_end(const sequence& s, const dispatch& all, text<256>& out) {
   const auto of = [&](std::string_view name) {
     return all.specialization[kernels::interface_of(all.kernel).specialization_index(name)];
@@ -54,8 +54,9 @@ constexpr kernels::layers::exchanged_arguments exchanged_arguments(const dispatc
   return out;
 }
 /// Whether the steps of layers and layers_coded write each exchanged value in time. The values are results of q, k and
-/// v, of attention, of its projection, of gate and up, and of down, named by argument. Exactly one step must write each
-/// value; it must read the value before it; and no earlier step may wait for it.
+/// v, of attention, of its projection, of gate and up, and of down, named by argument. A step must write each value.
+/// That step, or one between it and the writer of the previous value, must read the previous value. No step before the
+/// writer may wait for the value.
 [[gnu::cold]] constexpr bool steps_follow(const sequence& s, const dispatch& all, text<256>& out) {
   const auto order = exchanged_arguments(all);
   if (order.count == 0) {

@@ -21,10 +21,10 @@ constexpr kernels::f16_order order_of_f16(const ir::graph& g, ir::weight_id id) 
                         : kernels::fragment_order(*codec_of(g.weights[static_cast<std::size_t>(id)].type));
 }
 
-/// Where arithmetic is f16, each product of coded weights reads an input that a node before it converted to f16. In a
-/// chunk, attention is the f16 kernel too, also where the profile's chunk_attention says so. In a batch, so does the
-/// head of dense weights. Two kinds of products stay: those of experts, whose tokens differ by expert, and those that
-/// choose experts, whose result must not depend on the pass.
+/// Where arithmetic is f16, each product of coded weights reads an input that a node before it converted to f16; in a
+/// batch the head of dense weights does too. In a chunk attention becomes attention_f16, also where only the profile's
+/// chunk_attention is f16. Two kinds of products stay unchanged: those of experts, because tokens use different
+/// experts, and those that choose experts, because their result must not depend on the kind of pass.
 /// @param tokens of the pass
 constexpr void insert_f16(ir::graph& g, const profile& target, bool chunk, std::uint32_t tokens,
                           std::vector<node>& nodes) {
@@ -47,8 +47,7 @@ constexpr void insert_f16(ir::graph& g, const profile& target, bool chunk, std::
     }
     node made =
         insert_in_front(g, n, kernels::kernel::quantize_f16,
-                        {dtype::f16, columns + 2, n.where, text<32>{"activations_f16"}});  // two more columns hold the
-                                                                                           // token's factor
+                        {dtype::f16, columns + 2, n.where, text<32>{"activations_f16"}});  // + 2: the token's factor
     made.rule = rule_index("quantize_f16");
     // For many tokens the weight names the codec, where the product may load fragments.
     if ((chunk || tokens > kernels::most_batch_tokens) &&

@@ -33,7 +33,7 @@ constexpr void keep_traces(ir::graph& g, std::vector<node>& nodes, text<256>& fa
       for (ir::value_id* const id : {&n.in, &n.out, &n.choice})
         if (*id == from) *id = to;
   };
-  node told{.lowered = true, .kernel = kernels::kernel::walk_trace, .where = ir::section::epilogue};
+  node trace_node{.lowered = true, .kernel = kernels::kernel::walk_trace, .where = ir::section::epilogue};
   std::size_t kinds = 0, first = 0;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].traced == 0 || nodes[i].where != ir::section::period) continue;
@@ -52,27 +52,28 @@ constexpr void keep_traces(ir::graph& g, std::vector<node>& nodes, text<256>& fa
     const std::uint32_t top = up.traced < counted ? up.traced : counted;
     if (kinds == 0) {
       first = i;
-      told.nearest = counted;
-      told.traced = top;
-      told.weights[0] = nodes[down].weights[0];
-      told.weight_count = 1;
-      if (up.choice == ir::none) told.gates = added("gates", features);
-      else in_each_layer(told.choice = up.choice);
-      if (ternary) told.in = added("values", features);
-      else in_each_layer(told.in = up.out);
-    } else if (told.nearest != counted || told.traced != top || (told.choice == ir::none) != (up.choice == ir::none) ||
+      trace_node.nearest = counted;
+      trace_node.traced = top;
+      trace_node.weights[0] = nodes[down].weights[0];
+      trace_node.weight_count = 1;
+      if (up.choice == ir::none) trace_node.gates = added("gates", features);
+      else in_each_layer(trace_node.choice = up.choice);
+      if (ternary) trace_node.in = added("values", features);
+      else in_each_layer(trace_node.in = up.out);
+    } else if (trace_node.nearest != counted || trace_node.traced != top ||
+               (trace_node.choice == ir::none) != (up.choice == ir::none) ||
                (nodes[first].kernel == kernels::kernel::ternary_matmul) != ternary) {
       refuse("the same trace of every kind of layer, found another");
       return;
     } else {
-      if (up.choice != ir::none) replace(up.choice, told.choice);
-      if (!ternary) replace(up.out, told.in);
+      if (up.choice != ir::none) replace(up.choice, trace_node.choice);
+      if (!ternary) replace(up.out, trace_node.in);
     }
-    if (up.choice == ir::none) up.gates = told.gates;
-    if (ternary) nodes[down].values = told.in;
+    if (up.choice == ir::none) up.gates = trace_node.gates;
+    if (ternary) nodes[down].values = trace_node.in;
     ++kinds;
   }
-  if (kinds == g.pattern.kinds()) insert_behind_layers(nodes, told);
+  if (kinds == g.pattern.kinds()) insert_behind_layers(nodes, trace_node);
   else if (kinds != 0)
     refuse("one traced FFN in every kind of layer, of which there are ", g.pattern.kinds(), ", found ", kinds);
 }

@@ -19,8 +19,7 @@ struct layer_cache {
   std::uint32_t window = 0;     ///< positions that a token sees, itself included; 0: all
   std::uint64_t key_bytes = 0, value_bytes = 0;
   std::uint64_t kept_bytes = 0;  ///< of a recurrent layer: bytes of its state, the same at every position
-  bool shared = false;  ///< the layer uses the cache of the last earlier layer that has its own, with this window and
-                        ///< these sizes
+  bool shared = false;           ///< it is the last earlier layer's that has its own, with this window and sizes
   constexpr std::uint64_t bytes() const { return key_bytes + value_bytes; }
   /// Whether a layer with this cache may use another layer's.
   constexpr bool may_use(const layer_cache& other) const {

@@ -34,9 +34,9 @@ struct lowering_context {
   }
   /// Number of tokens of the vocabulary that a workgroup of the sampler sorts.
   constexpr std::uint32_t sample_slice() const {
-    const bool many = target.sample_slices && batch.slot_count >= kernels::sample_batch;
-    return many ? kernels::sample_slice(config.vocab_size, kernels::sample_lists_of_batch)
-                : kernels::sample_slice(config.vocab_size);
+    const bool takes_batch = target.sample_slices && batch.slot_count >= kernels::sample_batch;
+    return takes_batch ? kernels::sample_slice(config.vocab_size, kernels::sample_lists_of_batch)
+                       : kernels::sample_slice(config.vocab_size);
   }
   constexpr std::uint32_t slot_words() const {
     return batched() ? kernels::state::slot_words(context, batch.page_size) : 0;

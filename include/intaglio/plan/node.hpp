@@ -29,8 +29,7 @@ struct node {
   ir::value_id up_in = ir::none;                  ///< of gated: up, where `in` is the gate
   ir::value_id k_in = ir::none, v_in = ir::none;  ///< of turn, where k and v are not stacked after q in `in`
   ir::value_id stream = ir::none;                 ///< the value to which `add` adds; `out` overwrites it
-  std::uint32_t out_width = 0;     ///< elements a token of `out` if it holds more than the graph's value; 0: the
-                                   ///< value's width
+  std::uint32_t out_width = 0;     ///< elements a token of `out` if more than the graph's value; 0: the same
   ir::value_id out = ir::none;     ///< ir::none: the kernel writes only to the cache or the state
   ir::value_id choice = ir::none;  ///< the experts of each token, or the tokens of each expert
   std::uint32_t taps = 0;          ///< of short_conv
@@ -45,8 +44,7 @@ struct node {
   std::uint32_t experts = 0, top_k = 0;          ///< top_k of `fixed`: rows of a token that experts computed
   bool over_all = false;                         ///< of route: the softmax covers all experts
   std::uint32_t columns = 0;                     ///< of f16 lists: columns of a row
-  std::uint32_t list_tokens = 0;                 ///< length of the lists in `choice` (expert_tiles); 0: `choice` is the
-                                                 ///< output of route
+  std::uint32_t list_tokens = 0;                 ///< length of the lists in `choice` (expert_tiles); 0: no lists
   ir::weight_id norm = ir::none;
   std::array<ir::weight_id, 3> weights{ir::none, ir::none, ir::none};
   std::uint8_t weight_count = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What sequences with all layers in one dispatch have alike, whatever the layers compute: places of their values, and
-// the chain's dispatches before and behind the layers, moved there.
+// The common part of sequences with a resident dispatch: it gives their values offsets in the arena, and moves the
+// operands of the chain's dispatches before and after the layers to those offsets.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace intaglio::plan {
 
-/// A sequence for one token that is made out of a chain.
+/// A sequence for one token with a resident dispatch, made from a chain of dispatches.
 class one_dispatch {
  public:
   constexpr one_dispatch(const decoder_config& config, const profile& target, std::uint32_t context,
@@ -36,11 +36,11 @@ class one_dispatch {
     return d.push[kernels::interface_of(d.kernel).push_index(name)];
   }
 
-  /// Whether the head reads what a dispatch of its own normalised.
+  /// Whether a separate dispatch normalises the head's input.
   constexpr bool normalises_first() const { return epilogue[0].kernel == kernel::rms_norm; }
   constexpr bool cooperative() const { return target_.layers_subgroups > 1; }
 
-  /// A value with a place in each of `count` layers.
+  /// Reserves a value in the arena with an offset for each of `count` layers.
   constexpr operand place(std::string_view name, std::uint32_t width, std::uint32_t count) {
     const std::uint64_t stride = aligned(std::uint64_t{4} * width);
     const operand out{region::arena, 0, arena_bytes, stride};
@@ -50,7 +50,7 @@ class one_dispatch {
     return out;
   }
 
-  /// What the dispatches behind the layers have.
+  /// Reserves the values of the dispatches after the layers.
   constexpr void place_behind() {
     const std::uint32_t layers = config_.num_hidden_layers;
     logits_ = place("logits", config_.vocab_size, 1);
@@ -73,7 +73,7 @@ class one_dispatch {
     logits_offset = logits_.offset;
   }
 
-  /// Moves an address and the bytes stated for it.
+  /// Moves an operand and its accesses to another address.
   static constexpr void move(dispatch& d, std::string_view name, operand to) {
     operand& from = push(d, name);
     for (std::size_t i = 0; i < d.access_count; ++i) {
@@ -83,7 +83,7 @@ class one_dispatch {
     }
     from = to;
   }
-  /// Moves what a dispatch behind the layers has in the arena.
+  /// Moves the arena operands of a dispatch after the layers to this sequence's values.
   constexpr void move_behind(dispatch& d) {
     const kernels::kernel_interface& face = kernels::interface_of(d.kernel);
     std::array<bool, max_accesses> moved{};
@@ -119,7 +119,7 @@ class one_dispatch {
   struct further_ffn {
     operand gated, stream;
   };
-  std::array<further_ffn, 3> further_;  ///< before attention, then behind it
+  std::array<further_ffn, 3> further_;  ///< those before attention, then those after it
 };
 
 }  // namespace intaglio::plan

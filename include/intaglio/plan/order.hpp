@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Ordering: a barrier exactly where a dispatch reads or overwrites what an earlier one since the last barrier wrote or
-// read. A block's barriers hold for every layer of its kind, whatever is in front of it: the prologue, another kind,
-// the same.
+// Ordering: a dispatch gets a barrier exactly where it reads or overwrites bytes that a dispatch since the last barrier
+// wrote, or overwrites bytes that one read. The barriers of a block hold for every layer of its kind, whether the
+// prologue, a block of another kind, or one of the same kind precedes it.
 #pragma once
 
 #include <vector>
@@ -10,13 +10,13 @@
 
 namespace intaglio::plan {
 
-/// True where the two may not run in either order or at once.
+/// True if two accesses conflict: they overlap and at least one writes, so their order matters.
 constexpr bool conflict(const access& a, const access& b) {
   if (!a.write && !b.write) return false;
   return a.where == b.where && a.slot == b.slot && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
 }
 
-/// What has been touched since the last barrier.
+/// The accesses since the last barrier.
 class pending_accesses {
  public:
   constexpr bool hazard(const dispatch& d, std::uint32_t layer) const {
@@ -44,8 +44,8 @@ class pending_accesses {
   std::vector<entry> pending_;
 };
 
-/// Layers to walk from the first on, so that every pair of neighbours was there, and the last one in front of the
-/// epilogue.
+/// Number of layers to walk from the first on, so that every pair of neighbouring kinds occurs, and the last layer has
+/// the kind that precedes the epilogue.
 constexpr std::uint32_t layers_to_walk(const layer_pattern& pattern, std::uint32_t layers) {
   const std::uint32_t twice = 2 * pattern.period;
   return layers <= twice ? layers : twice + layers % pattern.period;

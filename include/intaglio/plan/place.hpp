@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Placement: when each value lives and at which offset of the arena, so that no two live values overlap and the arena
-// is small. An updated stream keeps its place; what crosses into the period lives through all of it.
+// is small. A stream that is updated in place keeps its offset. A value that crosses into the period lives through all
+// of it.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 
 namespace intaglio::plan {
 
-/// Where the factors of an int8 value begin: behind its tokens x width bytes (norm_quantize writes both).
+/// Offset of the factors of an int8 value, after its tokens x width bytes (norm_quantize writes both).
 constexpr std::uint64_t factors_offset(std::uint64_t tokens, std::uint64_t width) {
   return aligned(tokens * width, 16);
 }
@@ -24,9 +25,9 @@ constexpr std::uint64_t value_bytes(const ir::value& v, std::uint64_t tokens) {
 }
 
 struct placement {
-  std::vector<placed_value> values;     ///< one a storage: a stream that is updated in place is one
+  std::vector<placed_value> values;     ///< one for each storage; a stream that is updated in place has one
   std::vector<std::uint32_t> storage;   ///< by value id: index into values, or no_storage
-  std::vector<std::uint64_t> partials;  ///< by node: offset of what an attention's workgroups exchange (plan/lower.hpp)
+  std::vector<std::uint64_t> partials;  ///< by node: offset of an attention's exchanged results
   std::uint64_t arena_bytes = 0;
   static constexpr std::uint32_t no_storage = 0xFFFFFFFFu;
   constexpr std::uint64_t offset(ir::value_id id) const { return values[storage[static_cast<std::size_t>(id)]].offset; }
@@ -64,7 +65,7 @@ constexpr void fit_by_size(placement& p) {
   }
 }
 
-/// Colours the lifetimes of all values of `nodes`; each has a place in the arena.
+/// Colours the lifetimes of all values of `nodes` and gives each value an offset in the arena.
 constexpr placement place(const ir::graph& g, const std::vector<node>& nodes, std::uint32_t tokens,
                           text<256>& failure) {
   placement p;
@@ -81,12 +82,12 @@ constexpr placement place(const ir::graph& g, const std::vector<node>& nodes, st
     const bool from_before = v.first < period_first, in_period = at >= period_first && at <= period_last;
     v.last = (std::max)(v.last, from_before && in_period ? period_last : at);
   };
-  // What every layer has lives from the start of the pass on.
+  // A value that every layer has lives from the start of the pass.
   auto hold = [&](ir::value_id id, std::uint32_t width, std::uint32_t at) {
     if (id == ir::none) return;
     const ir::value& v = g.values[static_cast<std::size_t>(id)];
     auto& storage = p.storage[static_cast<std::size_t>(id)];
-    if (v.each_layer && storage != placement::no_storage) return;  // another kind of layer has it in the same place
+    if (v.each_layer && storage != placement::no_storage) return;  // another kind of layer has reserved the same offset
     storage = static_cast<std::uint32_t>(p.values.size());
     const ir::value held{v.type, width != 0 ? width : v.width, v.where, {}};
     const std::uint64_t bytes = value_bytes(held, tokens), stride = v.each_layer ? aligned(bytes) : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Places in the arena for what the workgroups of attention, and the kernels of a walk, exchange.
+// Offsets in the arena for results that the workgroups of attention, and the two kernels of a walk, exchange.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace intaglio::plan {
 
-/// Adds what each attention's workgroups exchange to the arena.
+/// Reserves arena memory in which each attention's workgroups exchange partial results.
 constexpr void place_partials(const std::vector<node>& nodes, const lowering_context& c, placement& p) {
   p.partials.assign(nodes.size(), 0);
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
@@ -32,7 +32,7 @@ constexpr void place_partials(const std::vector<node>& nodes, const lowering_con
   }
 }
 
-/// Adds what the two kernels of each walk exchange to the arena, behind place_partials.
+/// Reserves arena memory in which the two kernels of each walk exchange results. place_partials runs before it.
 constexpr void place_walks(const std::vector<node>& nodes, const lowering_context& c, const ir::graph& g,
                            placement& p) {
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {

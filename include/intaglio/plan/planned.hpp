@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A model's plan made while the program runs, by the functions that engrave it: for tools that know many models and run
-// one. The table is the same.
+// A model's plan made while the program runs, by the functions that engrave plans. It is for tools that know many
+// models and run one. The table is equal to the engraved one.
 #pragma once
 
 #include <memory>
@@ -13,19 +13,18 @@
 
 namespace intaglio::plan {
 
-/// Owns what its table points to. Movable.
+/// A plan made at run time. It owns everything that its table points to. Movable.
 class planned {
  public:
   /// @param form of the model's FFNs in decode
-  /// @error argument_error with the sentence that the compiler would have said: it does not fit together, or cannot be
-  /// proven
+  /// @error argument_error: the model does not fit together, or the plan cannot be proven; the text is the compiler's
   template <engravable Model>
   static planned of(const profile& target, std::uint32_t context = Model::config.max_position_embeddings,
                     const batch_shape& shape = {}, ffn_form form = {}) {
     return of(ir::traced<Model>(), Model::config, name_of<Model>(), target, context, shape, form);
   }
-  /// @param g a model's layers, traced  @param model its name, or empty  @param adapters room for them, or none
-  /// @error as above
+  /// @param g a model's layers, traced  @param model its name, or empty  @param adapters their number and rank, or none
+  /// @error argument_error: the model does not fit together, or the plan cannot be proven
   static planned of(ir::graph g, const decoder_config& config, std::string_view model, const profile& target,
                     std::uint32_t context, const batch_shape& shape = {}, ffn_form form = {},
                     const adapter_room& adapters = {}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How products of one token are shared out to workgroups: an input of planning for a device, which `tune` changes.
+// How products of one token are split among workgroups: an input of planning for a device, which `tune` changes.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -12,14 +12,14 @@
 
 namespace intaglio::plan {
 
-/// Another shape than the engraved plan's.
+/// A shape that replaces the engraved plan's shape of one product.
 struct product_shape {
   std::uint64_t product = 0;                ///< product_key() of the engraved plan's dispatch
-  std::uint32_t subgroups = 0, groups = 0;  ///< of a workgroup, and workgroups (x)
+  std::uint32_t subgroups = 0, groups = 0;  ///< subgroups of a workgroup; workgroups (x)
   friend constexpr bool operator==(const product_shape&, const product_shape&) = default;
 };
 
-/// Tells the products of a plan apart: kernel, constants, and the plan's own shape.
+/// A key that distinguishes the products of a plan: a hash of kernel, constants and the plan's own shape.
 constexpr std::uint64_t product_key(const dispatch& call) {
   std::uint64_t mixed = 0xcbf29ce484222325u;
   const auto mix = [&](std::uint64_t with) { mixed = (mixed ^ with) * 0x9E3779B97F4A7C15u, mixed ^= mixed >> 32; };
@@ -31,7 +31,7 @@ constexpr std::uint64_t product_key(const dispatch& call) {
   return mixed;
 }
 
-/// Whether a dispatch is a product of one token whose workgroups share its rows, however many there are.
+/// Whether a dispatch is a product of one token whose workgroups split its rows, for any number of workgroups.
 constexpr bool shares_rows(const dispatch& call) {
   if (call.groups[1] != 1 || call.groups[2] != 1) return false;
   bool out = false;
@@ -41,7 +41,7 @@ constexpr bool shares_rows(const dispatch& call) {
   });
   return out;
 }
-/// Whether others read what each of its workgroups leaves, so that their number is the plan's.
+/// Whether later dispatches read a result of each workgroup, so that the number of workgroups must be the plan's.
 constexpr bool counts_groups(const dispatch& call) {
   bool out = false;
   kernels::visit(call.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
@@ -51,7 +51,7 @@ constexpr bool counts_groups(const dispatch& call) {
   return out;
 }
 
-/// Rows of a dispatch that shares them out.
+/// Rows of a product that workgroups split.
 constexpr std::uint32_t rows_of(const dispatch& call) {
   std::uint32_t out = 0;
   kernels::visit(call.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
@@ -61,7 +61,7 @@ constexpr std::uint32_t rows_of(const dispatch& call) {
   return out;
 }
 
-/// The shape of a dispatch among others, if it has one; the first that fits.
+/// The first of the shapes that belongs to a dispatch, or null.
 constexpr const product_shape* shape_of(const dispatch& call, std::span<const product_shape> among) {
   if (among.empty() || !shares_rows(call)) return nullptr;
   const std::uint64_t key = product_key(call);

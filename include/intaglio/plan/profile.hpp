@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a plan assumes of a kind of device: how wide workgroups are, how many there are, which fusions pay, how long a
-// prefill chunk is.
+// A profile: what a plan assumes of a kind of device. It sets the width and number of workgroups, the fusions that pay
+// off, and the length of a prefill chunk.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 
 namespace intaglio::plan {
 
-/// How chunks of more than tile_tokens tokens, and passes over a batch (batch_shape), multiply coded weights. A pass
-/// over drafts always has decode's bits.
+/// Arithmetic of products with coded weights, in chunks of more than tile_tokens tokens and in passes over a batch
+/// (batch_shape). A pass over drafts always has decode's bits.
 enum class chunk_arithmetic : std::uint8_t {
-  exact,  ///< as decode does, with its bits
+  exact,  ///< that of decode, with its bits
   f16,    ///< weights and activations rounded to f16, sums in f32 (docs/kernels.md), several times faster with
           ///< cooperative matrices
 };
@@ -25,50 +25,50 @@ enum class chunk_arithmetic : std::uint8_t {
 /// Workgroup sizes are in subgroups, group counts in workgroups. A program carries several and picks by device.
 struct profile {
   std::string_view name;
-  std::span<const device_class* const> classes{};          ///< that it is made for, the strongest first
+  std::span<const device_class* const> classes{};          ///< classes for which it is made, the most capable first
   std::uint32_t matmul_subgroups = 1, matmul_groups = 64;  ///< ternary products of one token
-  std::uint32_t group_weights = 0;  ///< weights that a group of a product takes at least, two groups at least; 0: any
-  std::uint32_t chunk_matmul_groups = 64;  ///< the same for a chunk, for each tile of tokens
+  std::uint32_t group_weights = 0;         ///< fewest weights of a product's group, with two groups at least; 0: any
+  std::uint32_t chunk_matmul_groups = 64;  ///< matmul_groups of a chunk, for each tile of tokens
   bool chunk_tiles =
-      false;  ///< chunks: int8 products and attention by tiles of tokens, ternary_chunk and attention_chunk
+      false;  ///< chunks use int8 products and attention by tiles of tokens: ternary_chunk, attention_chunk
   chunk_arithmetic coded_chunks =
       chunk_arithmetic::exact;  ///< chunks of models with coded weights (f32, f16, bf16, q8_0, ...)
   chunk_arithmetic chunk_attention =
       chunk_arithmetic::exact;     ///< attention of the other models' chunks, whose products are exact
-  std::uint32_t chunk_groups = 0;  ///< tiles that keep the device busy: where 128 rows give fewer, they have 64
+  std::uint32_t chunk_groups = 0;  ///< tiles that keep the device busy; tiles have 64 rows where 128 give fewer
   std::uint32_t head_subgroups = 1, head_groups = 64;
-  bool head_firsts =
-      false;  ///< decode: the head's workgroups find the first of their tokens, so that the sampler need not
-  bool unrolled = false;  ///< decode: products without loops, whose loads llvmpipe makes of whole vectors
-                          ///< (shaders/include/unrolled.glsl)
+  bool head_firsts = false;  ///< decode: the head's workgroups find their first tokens in the sampler's order, so that
+                             ///< the sampler does not have to
+  bool unrolled = false;     ///< decode: unrolled products, whose loads llvmpipe compiles to loads of whole vectors
+                             ///< (shaders/include/unrolled.glsl)
   std::uint64_t unrolled_weights =
-      1u << 22;  ///< of ternary products where the FFN's matrices have so many weights, more than caches hold
+      1u << 22;  ///< fewest weights of an FFN matrix for unrolled ternary products: more than caches hold
   bool head_screen =
-      false;  ///< decode: rows as int8 say first which logits are wanted; takes half of the head's memory besides
+      false;  ///< decode: int8 rows first show which logits are needed; takes half of the head's memory in addition
   std::uint32_t norm_subgroups = 1, attention_subgroups = 1, sample_subgroups = 1, embed_subgroups = 1;
-  bool sample_slices = false;  ///< slices of the vocabulary are sorted by workgroups of their own (sample_slice); else
-                               ///< one workgroup draws
-  std::uint32_t attention_heads = 1;  ///< heads that share keys and values and are done by one workgroup, at most
-  bool attention_splits = false;      ///< decode: a head's spans of positions go to workgroups of their own
-  std::uint32_t layers_parts = 0;  ///< decode: most workgroups that do all layers in one dispatch; 0: no such sequence
-  std::uint32_t layers_subgroups =
-      1;  ///< theirs; 1: none relies on others to run, else so many of 32 all at once (plan/resident.hpp)
-  std::uint32_t prefill_tokens = 32;      ///< tokens of a prefill chunk, where the context has as many
-  std::uint32_t long_prefill_tokens = 0;  ///< as many whole chunks at once have these of long prompts, where the device
-                                          ///< has matrices (device_plan::long_prefill); 0: no more than one
-  std::uint32_t logits_tokens = 32;       ///< tokens of a chunk whose logits are wanted, which take much memory
-  std::uint32_t verify_tokens = 8;        ///< tokens of the widest pass over drafts, where the context has as many
+  bool sample_slices = false;  ///< slices of the vocabulary are sorted by separate workgroups (sample_slice); else one
+                               ///< workgroup draws
+  std::uint32_t attention_heads = 1;  ///< most heads that share keys and values and are computed by one workgroup
+  bool attention_splits = false;      ///< decode: a head's spans of positions are computed by separate workgroups
+  std::uint32_t layers_parts = 0;  ///< decode: most workgroups of the resident dispatch; 0: there is no such sequence
+  std::uint32_t layers_subgroups = 1;  ///< their subgroups; 1: no workgroup relies on others running; else that number
+                                       ///< of 32 lanes, all workgroups at once (plan/resident.hpp)
+  std::uint32_t prefill_tokens = 32;   ///< tokens of a prefill chunk; fewer if the context is shorter
+  std::uint32_t long_prefill_tokens = 0;  ///< most tokens that long prompts take at once in whole chunks, on devices
+                                          ///< with cooperative matrices (device_plan::long_prefill); 0: one chunk
+  std::uint32_t logits_tokens = 32;       ///< tokens of a chunk whose logits are returned, which take much memory
+  std::uint32_t verify_tokens = 8;        ///< tokens of the widest pass over drafts; fewer if the context is shorter
   std::uint32_t tile_tokens = 8;          ///< tokens that share one read of a weight tile in prefill
-  std::uint32_t ternary_tile_tokens = 8;  ///< tokens that share a weight tile of ternary products with int8
-  bool norm_prologue = true;              ///< decode: every workgroup normalises and quantises for itself
+  std::uint32_t ternary_tile_tokens = 8;  ///< tokens that share one read of a ternary weight tile, with int8 inputs
+  bool norm_prologue = true;              ///< decode: every workgroup normalises and quantises the whole input
   kernels::element cache_element = kernels::element::f16;
-  std::uint32_t ring_size = 256;  ///< drawn tokens on their way to the host
+  std::uint32_t ring_size = 256;  ///< drawn tokens that the ring to the host holds
 };
 
 namespace profiles {
-/// CPU drivers: one subgroup a workgroup, so that no barrier remains, and few long invocations. The cache is f32: there
-/// a conversion costs more than the bytes, and the numbers then agree with float32 implementations to the last rounding
-/// of an activation.
+/// CPU drivers: workgroups of one subgroup, so that no barrier remains, and few invocations with much work. The cache
+/// is f32: a conversion costs more than the bytes on a CPU, and results then agree with float32 implementations to the
+/// last rounding of an activation.
 inline constexpr profile cpu{.name = "cpu",
                              .classes = classes::cpus,
                              .matmul_groups = 64,
@@ -81,8 +81,8 @@ inline constexpr profile cpu{.name = "cpu",
                              .prefill_tokens = 32,
                              .ternary_tile_tokens = 16,
                              .cache_element = kernels::element::f32};
-/// Any GPU. Figures chosen on an H200 (docs/performance.md); a workgroup has at most 1,024 invocations where subgroups
-/// are 64 wide.
+/// Any GPU. Figures were chosen on an H200 (docs/performance.md). A workgroup has at most 1,024 invocations where
+/// subgroups are 64 wide.
 inline constexpr profile portable{.name = "portable",
                                   .classes = classes::gpus,
                                   .matmul_subgroups = 8,
@@ -106,22 +106,23 @@ inline constexpr profile portable{.name = "portable",
                                   .long_prefill_tokens = 2048,
                                   .logits_tokens = 64,
                                   .verify_tokens = 16};
-/// portable whose chunks leave decode's bits, whatever the weights.
+/// The profile portable with chunks that have decode's bits, for all codecs.
 inline constexpr profile exact = [] {
   profile out = portable;
   out.name = "exact";
   out.coded_chunks = chunk_arithmetic::exact;
   return out;
 }();
-/// portable whose chunks attend in f16, by cooperative matrices, where products are integers too: long prompts of
-/// BitNet models sooner, in other bits than decode's.
+/// The profile portable with f16 attention of chunks by cooperative matrices, also where products are integers. Long
+/// prompts of BitNet models are faster, and their bits differ from decode's.
 inline constexpr profile attends_in_f16 = [] {
   profile out = portable;
   out.name = "attends_in_f16";
   out.chunk_attention = chunk_arithmetic::f16;
   return out;
 }();
-/// portable with a screened head: the same tokens, sooner where they are greedy or of sampling with top-k or min-p.
+/// The profile portable with a screened head. It gives the same tokens, faster for greedy decoding and for sampling
+/// with top-k or min-p.
 inline constexpr profile screened = [] {
   profile out = portable;
   out.name = "screened";
@@ -131,12 +132,12 @@ inline constexpr profile screened = [] {
 }();
 }  // namespace profiles
 
-/// A profile whose caches are held in another element: q8_0 takes 8.5 bits an element, q4_0 4.5, of heads of a multiple
-/// of 64 channels. Decode with such a cache goes by the chain of dispatches.
+/// A profile whose caches have another element: q8_0 takes 8.5 bits an element, q4_0 4.5; heads must have a multiple of
+/// 64 channels. Decode with such a cache runs the chain of dispatches.
 constexpr profile with_cache(const profile& from, kernels::element type) {
   profile out = from;
   out.cache_element = type;
-  // What unpacks codes waits less where two workgroups share a multiprocessor (docs/performance.md, "Long contexts").
+  // Unpacking codes stalls less if two workgroups share a multiprocessor (docs/performance.md, "Long contexts").
   if (kernels::is_coded(type)) out.attention_subgroups = (std::min)(out.attention_subgroups, 8u);
   return out;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Shapes for which all layers run as one dispatch of workgroups that all run at once (shaders/layers.comp, whose
-// numbers these are): every subgroup has one task in each product, whose weights it holds in registers while it waits
-// for the input.
+// Shapes for which all layers run as one resident dispatch, whose workgroups all run at once (shaders/layers.comp; the
+// numbers are that shader's). Every subgroup has one task in each product and holds its weights in registers while it
+// waits for the input.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@ inline constexpr std::uint32_t resident_sharing = 4;
 /// Spin limit: reads of one element that is not written yet before a workgroup times out; 0.08 s on an H200.
 inline constexpr std::uint32_t resident_spin_limit = 1u << 19;
 
-/// What a product is for one of `workgroups`: groups of four rows at most, and of each the tiles of 16 columns that a
-/// subgroup takes.
+/// The part of a product that one of `workgroups` computes: at most `groups` groups of four rows, and in each group
+/// `part` tiles of 16 columns for a subgroup.
 struct resident_share {
   std::uint32_t groups = 0, slices = 0, part = 0;
 };
@@ -38,12 +38,12 @@ constexpr resident_share resident_share_of(std::uint32_t columns, std::uint32_t 
   return out;
 }
 
-/// Whether a module of all layers finds room in the shared memory that such modules ask of a device.
-/// @param constants all on which its shared memory depends
+/// Whether the module of a resident kernel fits in the shared memory that such modules demand of a device.
+/// @param constants all constants that its shared memory depends on
 constexpr bool memory_fits(std::string_view module, std::initializer_list<kernels::named_constant> constants) {
   return kernels::shared_memory_bytes(module, constants) <= kernels::layers::resident_shared_memory_bytes;
 }
-/// Whether the kernel `layers` finds room in shared memory. @param module one of its modules
+/// Whether the kernel `layers` fits in shared memory. @param module one of its modules
 constexpr bool resident_memory_fits(const decoder_config& c, std::string_view module, kernels::layers::ffns ffns) {
   return memory_fits(
       module, {{"workgroup_size", kernels::layers::resident_subgroups * kernels::layers::resident_subgroup_width},
@@ -56,6 +56,7 @@ constexpr bool resident_memory_fits(const decoder_config& c, std::string_view mo
                {"ffns_behind", ffns.behind}});
 }
 
+/// Whether a model's shape fits the kernel `layers`.
 /// @param cache_element of kernels::element
 /// @param workgroups that all run at once
 constexpr bool resident_fits(const decoder_config& c, std::uint32_t cache_element, std::uint32_t workgroups,
@@ -65,9 +66,9 @@ constexpr bool resident_fits(const decoder_config& c, std::uint32_t cache_elemen
   if (c.head_dim == 0 || c.head_dim % 32 != 0 || c.head_dim > 128 || c.num_key_value_heads == 0 ||
       c.num_attention_heads % c.num_key_value_heads != 0)
     return false;
-  // The first workgroups attend whatever the context, and the others do the projection behind it.
+  // At any context the first workgroups compute attention, and the others compute the projection after it.
   if (c.num_attention_heads >= workgroups) return false;
-  // An invocation takes four elements of a norm, the last product's eight.
+  // An invocation takes four elements of a norm's input, and eight of the last product's.
   if (c.hidden_size > 4 * threads || c.q_size() > 4 * threads || c.intermediate_size > 8 * threads) return false;
   const auto holds = [](resident_share of, std::uint32_t loads) { return of.slices != 0 && of.part <= 32 * loads; };
   if (!holds(resident_share_of(c.hidden_size, c.q_size() + 2 * c.kv_size(), workgroups), 5) ||
@@ -78,13 +79,14 @@ constexpr bool resident_fits(const decoder_config& c, std::uint32_t cache_elemen
   return resident_memory_fits(c, "layers", ffns);
 }
 
-/// First position from which the form for long contexts is the faster one: where in the other workgroups have a second
-/// span of a head, and a quarter of it is there (BitNet 2B on an H200, docs/performance.md).
+/// First position from which the form for long contexts is faster (BitNet 2B on an H200, docs/performance.md). There
+/// each workgroup of the other form has begun a second span of a head, and a quarter of that span is filled.
 constexpr std::uint32_t resident_long_from(const decoder_config& c, std::uint32_t workgroups) {
   return workgroups / c.num_attention_heads * kernels::attention_span + kernels::attention_span / 4;
 }
-/// Whether there is that form for a shape that fits. Of four heads that share keys and values a workgroup has a span of
-/// three or two spans of the last one, all at once at any position; those that the last heads have merge.
+/// Whether the form for long contexts fits a shape that fits the kernel. Heads come in fours that share keys and
+/// values. A workgroup computes one span of three of the heads, or two spans of the fourth head. All run at once at any
+/// position. The workgroups of fourth heads merge the spans.
 constexpr bool resident_long_fits(const decoder_config& c, std::uint32_t workgroups, std::uint32_t context,
                                   kernels::layers::ffns ffns = {}) {
   if (c.num_attention_heads != resident_sharing * c.num_key_value_heads || context <= resident_long_from(c, workgroups))
@@ -94,12 +96,12 @@ constexpr bool resident_long_fits(const decoder_config& c, std::uint32_t workgro
   return resident_memory_fits(c, "layers_long", ffns);
 }
 
-/// Whether layers_coded loads a codec's rows: two rows' factors of a block are whole words.
+/// Whether layers_coded can load a codec's rows: the factors of two rows of a block must be whole words.
 constexpr bool has_pairs(kernels::codec type) {
   return kernels::is_dense(type) || kernels::info(type).row.factor_bytes() != 1;
 }
-/// Whether the module of layers with experts has room for a mixture: an expert's input of the down projection comes at
-/// once, and codes are those of codecs that it multiplies.
+/// Whether the module of layers with experts fits a mixture of experts. An expert's input of the down projection must
+/// be read at once, and the codecs must be ones that the module multiplies with.
 constexpr bool mixture_fits(const decoder_config& c, const kernels::layers_coded::codecs& types,
                             const kernels::layers_coded::mixture& experts) {
   using namespace kernels::layers_coded;
@@ -107,8 +109,10 @@ constexpr bool mixture_fits(const decoder_config& c, const kernels::layers_coded
          experts.experts <= most_experts && experts.used <= most_experts_used && experts.used <= experts.experts &&
          c.intermediate_size <= most_expert_columns;
 }
-/// @param context positions of the cache of layers that see them all
-/// @param ring of those that do not, `context` where it has room for all of them; 0: there are none
+/// Whether a model's shape fits the kernel `layers_coded`.
+/// @param context positions of the cache of layers without a window
+/// @param ring positions of the cache of layers with a window; `context` if it has room for all; 0: no layer has a
+/// window
 constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layers_coded::codecs& types,
                                    kernels::turn_norms head_norms, std::uint32_t workgroups, std::uint32_t context,
                                    std::uint32_t ring, kernels::layers::ffns ffns = {},
@@ -116,7 +120,7 @@ constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layer
   constexpr std::uint32_t threads =
       kernels::layers_coded::resident_subgroups * kernels::layers::resident_subgroup_width;
   const auto takes = [&](kernels::codec type, std::uint32_t columns) {
-    // Of several codecs only such that have no table of numbers, and no dense ones.
+    // Models with several codecs may only have codecs without a table of values, and no dense ones.
     return has_pairs(type) && !(types.mixed() && (kernels::is_dense(type) || kernels::info(type).row.table != 0)) &&
            columns % (std::max)(32u, kernels::column_step(type)) == 0;
   };
@@ -132,7 +136,8 @@ constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layer
       c.head_dim > 256 || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0)
     return false;
   if (c.num_attention_heads > workgroups) return false;
-  // An invocation takes four quads of the stream, and of what all heads' norms are of, ten of other inputs.
+  // An invocation takes four quads of the stream, and of the values that norms over all heads read; ten of other
+  // inputs.
   if (head_norms == kernels::turn_norms::all_heads && c.q_size() > c.hidden_size) return false;
   if (c.hidden_size > 16 * threads || c.q_size() > 40 * threads || c.intermediate_size > 40 * threads) return false;
   if (c.hidden_size / 2 < workgroups || c.intermediate_size * (experts.is_there() ? experts.used : 1) < workgroups)
@@ -149,21 +154,21 @@ constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layer
                       {"parts", workgroups}});
 }
 
-/// Whether heads have so many channels, and as many of them share each key.
+/// Whether heads have `narrow` or `wide` channels, and every key head is shared by the same number of query heads.
 constexpr bool heads_fit(const decoder_config& c, std::uint32_t narrow, std::uint32_t wide) {
   return (c.head_dim == narrow || c.head_dim == wide) && c.num_key_value_heads != 0 &&
          c.num_attention_heads % c.num_key_value_heads == 0;
 }
 
-/// Workgroups of all layers of a batch's pass (shaders/layers_rows.comp), at most `most`: as many as share the stream's
-/// tiles of 16 rows evenly; 0: none do.
+/// Number of workgroups, at most `most`, of a resident batch pass (shaders/layers_rows.comp) that divides the stream's
+/// tiles of 16 rows evenly; 0: there is none.
 constexpr std::uint32_t rows_parts(std::uint32_t hidden, std::uint32_t most) {
   constexpr std::uint32_t shares = kernels::layers_rows::shares;
   for (std::uint32_t parts = most / shares * shares; parts != 0; parts -= shares)
     if (hidden / 16 % parts == 0) return hidden / 16 / parts <= shares ? parts : 0;
   return 0;
 }
-/// What the shared memory of all layers of a batch's pass depends on.
+/// Whether a resident batch kernel fits in shared memory.
 /// @param subgroups of 32
 constexpr bool batch_memory_fits(const decoder_config& c, std::string_view module, std::uint32_t subgroups,
                                  std::uint32_t slot_count, std::uint32_t parts) {
@@ -174,8 +179,8 @@ constexpr bool batch_memory_fits(const decoder_config& c, std::string_view modul
                               {"slots", slot_count},
                               {"parts", parts}});
 }
-/// Whether inputs are whole steps of columns, of which subgroups have room for as many, and every workgroup has a tile
-/// of each product.
+/// Whether the columns of inputs are whole steps, no more than subgroups can hold, and every workgroup has a tile of
+/// each product.
 constexpr bool rows_products_fit(const decoder_config& c, kernels::codec type, std::uint32_t parts) {
   using namespace kernels::layers_rows;
   const std::uint32_t step = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : step_columns;
@@ -184,7 +189,7 @@ constexpr bool rows_products_fit(const decoder_config& c, kernels::codec type, s
   return c.intermediate_size % (shares * step) == 0 && parts != 0 && (c.q_size() + 2 * c.kv_size()) / 16 >= parts &&
          2 * c.intermediate_size / 16 >= parts;
 }
-/// @param most workgroups that all run at once
+/// Whether a model's shape fits the kernel `layers_rows`. @param most workgroups that all run at once
 constexpr bool rows_fit(const decoder_config& c, kernels::codec type, std::uint32_t most) {
   using namespace kernels::layers_rows;
   if (kernels::is_dense(type) || !kernels::has_own_forms(type)) return false;
@@ -194,8 +199,8 @@ constexpr bool rows_fit(const decoder_config& c, kernels::codec type, std::uint3
          batch_memory_fits(c, "layers_rows", resident_subgroups, most_tokens, parts);
 }
 
-/// Workgroups of the same with norms before additions: each four, which share columns, have as many tiles of the
-/// stream, and each workgroup has one. 0: none do.
+/// Number of workgroups, at most `most`, of the kernel layers_rows_normed; 0: there is none. All sets of four
+/// workgroups that share columns have the same number of the stream's tiles, and each workgroup has at least one tile.
 constexpr std::uint32_t rows_normed_parts(std::uint32_t hidden, std::uint32_t most) {
   constexpr std::uint32_t shares = kernels::layers_rows::shares;
   const std::uint32_t tiles = hidden / 16;
@@ -204,8 +209,8 @@ constexpr std::uint32_t rows_normed_parts(std::uint32_t hidden, std::uint32_t mo
       return (tiles + parts - 1) / parts <= kernels::layers_rows_normed::most_own ? parts : 0;
   return 0;
 }
-/// Subgroups of its workgroups, each of which has a step of 128 columns of the widest input, or two; 0: there are too
-/// many columns.
+/// Subgroups of a workgroup of layers_rows_normed. Each subgroup has one step of 128 columns of the widest input, or
+/// two; 0: there are too many columns.
 constexpr std::uint32_t rows_normed_subgroups(const decoder_config& c) {
   using namespace kernels::layers_rows_normed;
   const std::uint32_t steps =
@@ -215,7 +220,7 @@ constexpr std::uint32_t rows_normed_subgroups(const decoder_config& c) {
          : steps <= 2 * least_subgroups ? least_subgroups
                                         : 0;
 }
-/// @param most workgroups that all run at once
+/// Whether a model's shape fits the kernel `layers_rows_normed`. @param most workgroups that all run at once
 constexpr bool rows_normed_fit(const decoder_config& c, kernels::codec type, std::uint32_t most) {
   if (type == kernels::codec::f32 || !kernels::has_own_forms(type)) return false;
   if (!heads_fit(c, 128, 256)) return false;
@@ -224,14 +229,14 @@ constexpr bool rows_normed_fit(const decoder_config& c, kernels::codec type, std
          batch_memory_fits(c, "layers_rows_normed", subgroups, kernels::layers_rows::most_tokens, parts);
 }
 
-/// Parts that share the rows of a pass over many tokens, with one workgroup left for a helper.
+/// Workgroups that share the rows of a large batch; one more is left over as a helper.
 constexpr std::uint32_t batch_parts(std::uint32_t hidden, std::uint32_t most) {
   return most == 0 ? 0 : rows_parts(hidden, most - 1);
 }
-/// Whether every workgroup has as many rows of q, k and v, and some of gate and up, and a subgroup for each of its
-/// tiles.
-/// @param tiles of the stream, of the workgroups that share columns  @param columns_fit whether a product's columns do,
-/// by numbers of tiles and shares
+/// Whether every workgroup has the same number of rows of q, k and v, some rows of gate and up, and a subgroup for each
+/// of its tiles.
+/// @param tiles of the stream, of the workgroups that share columns
+/// @param columns_fit whether a product's columns fit, by columns, tiles and shares
 template <class ColumnsFit>
 constexpr bool batch_products_fit(const decoder_config& c, std::uint32_t slot_count, std::uint32_t parts,
                                   std::uint32_t tiles, const ColumnsFit& columns_fit) {
@@ -247,19 +252,19 @@ constexpr bool batch_products_fit(const decoder_config& c, std::uint32_t slot_co
   return fits(c.hidden_size, shares * own_qkv, shares) && fits(c.q_size(), tiles, shares) &&
          fits(c.hidden_size, gate_up, 1) && fits(c.intermediate_size, tiles, shares);
 }
-/// @param most workgroups that all run at once
+/// Whether a model's shape fits the kernel `layers_batch`. @param most workgroups that all run at once
 constexpr bool batch_fits(const decoder_config& c, kernels::codec type, std::uint32_t slot_count, std::uint32_t most) {
   using namespace kernels::layers_batch;
   if (kernels::is_dense(type) || !kernels::has_own_forms(type) || (slot_count != 16 && slot_count != most_tokens))
     return false;
   if (!heads_fit(c, 64, 128)) return false;
   if (c.num_attention_heads / heads_each(c.num_attention_heads, c.num_key_value_heads) % 4 != 0)
-    return false;  // scales of a token are read four at a time
+    return false;  // a token's scales are read four at a time
   const std::uint32_t parts = batch_parts(c.hidden_size, most);
   if (parts == 0) return false;
   const std::uint32_t tiles = shares * (c.hidden_size / 16 / parts),
                       block = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : 32;
-  // Steps are taken in pairs, by one or two subgroups a tile.
+  // Steps are taken in pairs, by one or two subgroups for each tile.
   const auto columns_fit = [&](std::uint32_t columns, std::uint32_t its_tiles, std::uint32_t its_shares) {
     return columns % block == 0 &&
            columns % (its_shares * 2 * (2 * its_tiles <= most_tiles ? 2 : 1) * step_columns) == 0;
@@ -268,13 +273,13 @@ constexpr bool batch_fits(const decoder_config& c, kernels::codec type, std::uin
          batch_memory_fits(c, "layers_batch", resident_subgroups, slot_count, parts);
 }
 
-/// Workgroups of the same with norms before additions: each four, which share columns, have as many tiles of the
-/// stream. 0: none do.
+/// Number of workgroups of the kernel layers_batch_normed, with one of `most` left over as a helper; 0: there is none.
+/// All sets of four workgroups that share columns have the same number of the stream's tiles.
 constexpr std::uint32_t batch_normed_parts(std::uint32_t hidden, std::uint32_t most) {
   const std::uint32_t parts = most == 0 ? 0 : rows_normed_parts(hidden, most - 1);
   return parts != 0 && 2 * ((hidden / 8 + parts - 1) / parts) <= kernels::layers_batch::most_row_quads ? parts : 0;
 }
-/// @param most workgroups that all run at once
+/// Whether a model's shape fits the kernel `layers_batch_normed`. @param most workgroups that all run at once
 constexpr bool batch_normed_fits(const decoder_config& c, kernels::codec type, std::uint32_t slot_count,
                                  std::uint32_t most) {
   using namespace kernels::layers_batch;
@@ -284,9 +289,9 @@ constexpr bool batch_normed_fits(const decoder_config& c, kernels::codec type, s
   const std::uint32_t parts = batch_normed_parts(c.hidden_size, most);
   const std::uint64_t slices =
       kernels::layers_batch_normed::slices_of_row(c.head_dim, c.num_attention_heads, c.num_key_value_heads);
-  if (parts == 0 || slices % 4 != 0 || slices > parts) return false;  // scales of a token are read four at a time
-  // Two steps are a stage, of which every workgroup has one, or, where two subgroups a tile of codes take them in turn,
-  // two.
+  if (parts == 0 || slices % 4 != 0 || slices > parts) return false;  // a token's scales are read four at a time
+  // Two steps form a stage. Every workgroup needs one stage, or two where two subgroups for each tile of codes take
+  // stages in turn.
   const auto columns_fit = [&](std::uint32_t columns, std::uint32_t tiles, std::uint32_t its_shares) {
     return columns % (2 * step_columns) == 0 &&
            columns / (2 * step_columns) / its_shares >= (2 * tiles <= most_tiles && !kernels::is_dense(type) ? 2u : 1u);
@@ -295,8 +300,8 @@ constexpr bool batch_normed_fits(const decoder_config& c, kernels::codec type, s
          batch_memory_fits(c, "layers_batch_normed", resident_subgroups, slot_count, parts);
 }
 
-/// Shapes that fit in plans by their number of slots: up to layers_rows::most_tokens by the first kernel, more by the
-/// second. For a Llama, and for a Gemma-3.
+/// Whether a batch is one for the large-batch kernels. Up to layers_rows::most_tokens slots use layers_rows, for a
+/// Llama, or layers_rows_normed, for a Gemma-3; more slots use layers_batch or layers_batch_normed.
 constexpr bool takes_large_batch(std::uint32_t slot_count) { return slot_count > kernels::layers_rows::most_tokens; }
 constexpr bool slots_fit(const decoder_config& c, kernels::codec type, std::uint32_t slot_count, std::uint32_t most) {
   return takes_large_batch(slot_count) ? batch_fits(c, type, slot_count, most) : rows_fit(c, type, most);
@@ -306,7 +311,7 @@ constexpr bool normed_slots_fit(const decoder_config& c, kernels::codec type, st
   return takes_large_batch(slot_count) ? batch_normed_fits(c, type, slot_count, most) : rows_normed_fit(c, type, most);
 }
 
-/// Tiles of 16 rows that a workgroup has at most.
+/// The most tiles of 16 rows that a workgroup has.
 constexpr std::uint32_t ternary_batch_tiles(std::uint32_t rows, std::uint32_t parts) {
   return (rows / 16 + parts - 1) / parts;
 }
@@ -329,7 +334,7 @@ constexpr bool ternary_rows_fit(const decoder_config& c, std::uint32_t slot_coun
          batch_memory_fits(c, "layers_ternary_rows", resident_subgroups, slot_count, parts);
 }
 
-/// Fewest of `workgroups` with which a shape still fits, all numbers between fitting too.
+/// The smallest number of workgroups with which a shape fits, where it also fits with all numbers up to `workgroups`.
 template <class Fits>
 constexpr std::uint32_t least_resident(std::uint32_t workgroups, const Fits& fits) {
   while (workgroups > 1 && fits(workgroups - 1)) --workgroups;

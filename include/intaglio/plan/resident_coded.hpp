@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Decode of coded weights with all layers in one dispatch (kernels::layers_coded_interface), made from the chain of
-// dispatches where each kind of block is what that kernel does: four products and attention of a Llama, with biases of
-// q, k and v (Qwen2), with norms of q's and k's heads (Qwen3), with these and norms before additions to the stream
-// (Gemma-3), with bounded scores (Gemma 2), with norms there alone and over all heads (OLMo 2), or with experts in the
-// place of an FFN (Mixtral). Matrices may be held in several codecs (Q4_K_M): q and k in one, v in the same or another
-// one, gate and up, attention's projection, and down each in one; the last and v in some layers in another one.
+// Decode of coded weights with the resident dispatch (kernels::layers_coded_interface), made from the chain of
+// dispatches. Each kind of block must be one that the kernel computes. It starts from the four products and the
+// attention of a Llama. Blocks may add biases of q, k and v (Qwen2), norms of the heads of q and k (Qwen3), these and
+// norms before additions to the stream (Gemma-3), and bounded scores (Gemma 2). They may have norms only there and over
+// all heads (OLMo 2), or experts in place of an FFN (Mixtral). Matrices may have several codecs (Q4_K_M): q and k one;
+// v, gate and up, attention's projection, and down one each; v and down may have a second one in some layers.
 #pragma once
 
 #include <bit>
@@ -23,8 +23,7 @@ class resident_coded_layers : public one_dispatch {
                                   std::uint64_t counters_end, const layer_pattern& pattern)
       : one_dispatch(config, target, context, counters_end), pattern_(pattern) {}
 
-  /// @return false where the profile wants none, a block is another one, or its shapes are none that the kernel has
-  /// room for
+  /// @return false if the profile has no resident dispatch, or the kernel does not compute a block of this shape
   constexpr bool make(const std::vector<dispatch>& chain_prologue, const std::vector<dispatch>& chain_period,
                       const std::vector<dispatch>& chain_epilogue) {
     prologue = chain_prologue, period = chain_period, epilogue = chain_epilogue;
@@ -47,7 +46,7 @@ class resident_coded_layers : public one_dispatch {
   }
   constexpr const dispatch& first_qkv() const { return period[blocks_[0].qkv]; }
 
-  /// Takes a codec for a place that may have another one in some layers only: none yet, or the same.
+  /// Sets the codec of a matrix if none is set yet. @return whether that matrix has this codec
   static constexpr bool takes(std::optional<kernels::codec>& place, kernels::codec its) {
     if (!place) place = its;
     return place == its;
@@ -70,8 +69,8 @@ class resident_coded_layers : public one_dispatch {
     return constant(outer_norms_ ? first_qkv() : period[blocks_[0].behind_down], "eps");
   }
 
-  /// Where weights are multiplied as they are, as few as take no more turns for gate and up, all of them full (132: 128
-  /// for Gemma-3 4B); by blocks all that there are (docs/performance.md).
+  /// Number of workgroups: the profile's; for dense weights the smallest that takes as many turns for gate and up, if
+  /// these then fill all turns (Gemma-3 4B: 128 instead of 132).
   constexpr std::uint32_t workgroups() const {
     const std::uint32_t all = target_.layers_parts, subgroups = kernels::layers_coded::resident_subgroups,
                         rows = config_.intermediate_size;
@@ -95,7 +94,7 @@ class resident_coded_layers : public one_dispatch {
     return resident_coded_fits(config_, codecs(), head_norms_, workgroup_count, context_, ring_, ffns_, experts_.its);
   }
 
-  /// Whether a kind's q, k and v come to attention as those of the first kind do.
+  /// Whether q, k and v of a kind of block reach attention as those of the first kind do.
   constexpr bool turns_alike(const block_steps& of) const {
     if ((of.turn != no_step) != turns_) return false;
     if (of.turn == no_step) return !of.apart();
@@ -147,21 +146,21 @@ class resident_coded_layers : public one_dispatch {
           codec_of(down) != codec_of(of.down))
         return false;
     }
-    // What most have comes first: a model of one codec then has no second one.
+    // The codec that most layers have comes first, so that a model of one codec has no second one.
     return takes(
         codec_of(of.down) == most || more_down_.value_or(codec_of(of.down)) != codec_of(of.down) ? down_ : more_down_,
         codec_of(of.down));
   }
 
-  /// What attention of a layer sees, and how it turns.
+  /// Whether two layers have the same window and the same RoPE table.
   constexpr bool sees_alike(std::uint32_t layer, std::uint32_t other) {
     const block_steps &a = blocks_[pattern_(layer)], &b = blocks_[pattern_(other)];
     for (const auto name : {"window", "ring", "context"})
       if (constant(period[a.attends], name) != constant(period[b.attends], name)) return false;
     return push(first_with_cache(a), "rope") == push(first_with_cache(b), "rope");
   }
-  /// Whether all layers see all positions, or the last of each so many; the others see one window of them, or all too
-  /// and turn otherwise, as those that turn beside such that do not.
+  /// Finds which layers see all positions: all layers, or the last of every full_every_ layers. The other layers see a
+  /// window. They may also see all positions but have another RoPE table, or have RoPE where the last one has none.
   constexpr bool finds_windows() {
     const std::uint32_t layers = config_.num_hidden_layers;
     full_every_ = 1;
@@ -176,7 +175,7 @@ class resident_coded_layers : public one_dispatch {
     if (constant(full, "window") != 0 || constant(full, "ring") != 0 || constant(full, "context") != context_)
       return false;
     if (const std::uint32_t n = config_.no_rope_layer_interval; n != 0 && n <= layers) {
-      // Tables of turns are each layer's own: every n-th has none, the others see all positions too.
+      // Each layer has its own RoPE table: every n-th layer has none, and the others see all positions too.
       if (full_every_ != 1) return false;
       full_every_ = n, window_ = ring_ = context_;
       return true;
@@ -184,7 +183,7 @@ class resident_coded_layers : public one_dispatch {
     if (full_every_ == 1) return true;
     window_ = constant(other, "window"), ring_ = constant(other, "context");
     if (window_ == 0) window_ = context_;
-    // A ring, or all positions where the context is no longer.
+    // The cache is a ring, or holds all positions if the context is not longer.
     return (constant(other, "ring") != 0) == (ring_ != context_);
   }
 
@@ -192,7 +191,7 @@ class resident_coded_layers : public one_dispatch {
     const std::uint32_t kinds = pattern_.kinds();
     if (prologue.size() != 1 || prologue[0].kernel != kernel::embed || this->epilogue.back().kernel != kernel::sample)
       return false;
-    const bool bounded = this->epilogue.size() == 3 && this->epilogue[1].kernel == kernel::gated;  // logits
+    const bool bounded = this->epilogue.size() == 3 && this->epilogue[1].kernel == kernel::gated;  // of logits
     if (this->epilogue.size() != (bounded ? 3u : 2u)) return false;
     if (this->epilogue[0].kernel != kernel::matmul && this->epilogue[0].kernel != kernel::dense_matmul) return false;
     blocks_.resize(kinds);
@@ -213,7 +212,7 @@ class resident_coded_layers : public one_dispatch {
     return (!codecs().mixed() || config_.num_hidden_layers <= kernels::layers_coded::most_mixed_layers) &&
            resident_fits_with(workgroups());
   }
-  /// A bit for each layer whose v is apart, or whose down projection is in the other codec.
+  /// Sets a bit for each layer with a separate v, or with a second codec of v or of the down projection.
   constexpr void find_layers_of_others() {
     for (std::uint32_t layer = 0; layer < config_.num_hidden_layers && layer < 64; ++layer) {
       const block_steps& its = blocks_[pattern_(layer)];
@@ -257,7 +256,7 @@ class resident_coded_layers : public one_dispatch {
     place_behind();
   }
 
-  /// Whether workgroups share a head and exchange scores of positions, behind query, key and value.
+  /// Whether workgroups share a head and exchange scores of positions, which are stored after query, key and value.
   constexpr bool shares_heads(std::uint32_t workgroups) const {
     return inner_norms_ && kernels::layers_coded::attention_shares * config_.num_attention_heads <= workgroups;
   }
@@ -266,14 +265,14 @@ class resident_coded_layers : public one_dispatch {
     return shares_heads(parts_) ? heads * kernels::attention_spans(context_) * kernels::attention_span : 0;
   }
 
-  /// What layers write becomes blank beside the embedding and not before it, and of attention's partials those of the
-  /// spans that the pass has.
+  /// Has the embedding fill the layers' outputs with the unwritten pattern, instead of a fill before the pass. Of
+  /// attention's partial results it fills only the spans that the pass has.
   constexpr void blank_beside() {
     const bool partial = partials_.where == region::arena;
     const std::uint64_t span = std::uint64_t{4} * (config_.head_dim + 4),
                         row = kernels::attention_spans(context_) * span;
     if (partial && partials_.layer_stride != config_.num_attention_heads * row)
-      return;  // heads' rows of two layers are not as those of one
+      return;  // the spacing of heads' rows differs between layers
     dispatch& d = prologue[0];
     const auto set = [&](std::string_view name, std::uint64_t value) {
       d.specialization[kernels::embed_interface.specialization_index(name)] = static_cast<std::uint32_t>(value);
@@ -296,7 +295,7 @@ class resident_coded_layers : public one_dispatch {
     d.groups[0] = 1 + parts_;
   }
 
-  /// Gives a turn its operands: q, k and v are behind each other.
+  /// Binds a dispatch of kernel turn: q, k and v are stored one after the other.
   constexpr void turns(dispatch& d) const {
     const std::array<std::string_view, 3> names{"q", "k", "v"};
     const std::array<std::uint64_t, 3> behind{0, std::uint64_t{4} * config_.q_size(),
@@ -333,12 +332,12 @@ class resident_coded_layers : public one_dispatch {
     const operand& query = of.turn != no_step ? turned_ : query_;
     dispatch& attends = period[of.attends];
     const bool splits = constant(attends, "splits") > 1;
-    const std::uint64_t told = push(attends, "partials").offset;
+    const std::uint64_t partials_offset = push(attends, "partials").offset;
     for (std::size_t i = 0; i < attends.access_count; ++i) {
       access& a = attends.accesses[i];
       if (a.where != region::arena) continue;
-      const operand& to = splits && a.offset == told ? partials_ : a.write ? attended_ : query;
-      if (splits && a.offset == told)
+      const operand& to = splits && a.offset == partials_offset ? partials_ : a.write ? attended_ : query;
+      if (splits && a.offset == partials_offset)
         a.bytes = std::uint64_t{4} * config_.num_attention_heads * kernels::attention_spans(context_) *
                   (config_.head_dim + 4);
       a.offset = to.offset, a.layer_stride = to.layer_stride;
@@ -375,7 +374,8 @@ class resident_coded_layers : public one_dispatch {
   }
   constexpr void add_arguments(const block_steps& of) {
     const auto at = [&](std::size_t step) -> dispatch& { return period[step]; };
-    // kernels::layers, and kernels::layers_coded where it differs. Inner norms run behind the exchange of workgroups.
+    // Arguments are those of kernels::layers, with the differences that kernels::layers_coded states. Norms before
+    // additions run after the workgroups' exchange.
     const operand none{};
     const auto list = {stream_,
                        push(first_with_cache(of), "keys"),
@@ -410,10 +410,10 @@ class resident_coded_layers : public one_dispatch {
     further(of.early, further_[0].gated, further_[0].stream);
     further(of.late, further_[ffns_.before].gated, next_);
   }
-  /// The stream that attention's half reads, and the one behind the FFN that follows it.
+  /// The stream that the attention sublayer reads, and the stream after the FFN that follows attention.
   constexpr const operand& behind_early() const { return ffns_.before != 0 ? further_[0].stream : stream_; }
   constexpr const operand& behind_first() const { return ffns_.behind > 1 ? further_[ffns_.before].stream : next_; }
-  /// The dispatch that writes the caches.
+  /// The dispatch that writes the KV cache.
   constexpr dispatch& first_with_cache(const block_steps& of) { return period[of.turn != no_step ? of.turn : of.qkv]; }
 
   constexpr void set_codecs(kernels::layers_coded_kernel::constants& out) const {
@@ -487,7 +487,7 @@ class resident_coded_layers : public one_dispatch {
   }
 
   layer_pattern pattern_;
-  std::vector<block_steps> blocks_;  ///< by kind
+  std::vector<block_steps> blocks_;  ///< by kind of block
   std::uint32_t ring_ = 0, full_every_ = 1, window_ = 0;
   std::optional<kernels::codec> values_, more_values_, projection_, down_, more_down_;
   std::uint64_t values_apart_ = 0, layers_of_more_values_ = 0, layers_of_more_down_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A mixture of experts inside of the dispatch of all layers: what it may be, and where its values are.
+// A mixture of experts inside a resident dispatch: which mixtures the kernel supports, and the offsets of their values.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -14,9 +14,9 @@
 
 namespace intaglio::plan {
 
-/// Gives a dispatch its operands in the arena, and its accesses their places, by what they were.
-/// @param added what its result is added to, where that is another value, or null
-/// @param choice of experts, where it reads one, or null
+/// Gives a dispatch's operands new offsets in the arena, and moves its accesses with them.
+/// @param added the value to which its result is added, if that is another value, or null
+/// @param choice the choice of experts, if it reads one, or null
 constexpr void rebind(dispatch& d, const operand& in, const operand& out, const operand* added,
                       const operand* choice = nullptr) {
   const auto push = [&](std::string_view name) -> operand& {
@@ -37,21 +37,21 @@ constexpr void rebind(dispatch& d, const operand& in, const operand& out, const 
   if (choice != nullptr) push("choice") = *choice;
 }
 
-/// The mixture of a model whose layers all have one, or none.
+/// The mixture of a model in which all layers have the same one, or none.
 struct resident_experts {
   kernels::layers_coded::mixture its;
-  operand logits;         ///< of the router, for which workgroups wait
-  operand choice, given;  ///< what the chain alone writes: the experts of a token, what each gives
+  operand logits;         ///< results of the router, for which workgroups wait
+  operand choice, given;  ///< values that only the chain writes: a token's experts, and each expert's output
 
   constexpr bool are_there() const { return its.is_there(); }
-  /// What a kind of block has.
+  /// The mixture of a kind of block.
   static constexpr kernels::layers_coded::mixture of(std::span<const dispatch> period, const block_steps& steps) {
     if (!steps.is_mixture()) return {};
     const auto c = kernels::constants_of<kernels::route_kernel>(period[steps.route].specialization);
     return {c.experts, c.experts_used, c.over_all != 0};
   }
   /// Whether a kind of block has this mixture, with a plain softmax, a router of f32, and experts without biases whose
-  /// sum is added to the stream. What its products are is for the caller to see.
+  /// sum is added to the stream. The caller checks the products.
   /// @param hidden elements of the stream
   constexpr bool are_in(std::span<const dispatch> period, const block_steps& steps, std::uint32_t hidden) const {
     if (of(period, steps) != its) return false;
@@ -66,9 +66,9 @@ struct resident_experts {
            product(steps.down).own_input == 1 && sum.width == hidden && sum.experts_used == its.used &&
            sum.biased == 0 && sum.stores == 0;
   }
-  /// Gives a kind's dispatches their operands.
-  /// @param stream what the router and the experts read  @param gated of all experts of a token
-  /// @param out where the sum goes, onto `stream`
+  /// Binds the dispatches of a kind of block.
+  /// @param stream the input of the router and the experts  @param gated outputs of gate and up of a token's experts
+  /// @param out receives `stream` plus the sum of the experts
   constexpr void bind(std::span<dispatch> period, const block_steps& steps, const operand& stream, const operand& gated,
                       const operand& out) const {
     rebind(period[steps.router], stream, logits, nullptr);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Decode with all layers in one dispatch (kernels::layers_interface), made from the chain of dispatches where its
-// period is what that kernel does. Every step writes bytes of its own in every layer, so that a step may be done twice,
-// by any workgroup, and late, and so that what is there shows.
+// Decode with the resident dispatch (kernels::layers_interface), made from the chain of dispatches if its period is one
+// that the kernel computes. Every step writes its own bytes in every layer. So any workgroup may repeat a step, also
+// late, and values that are written can be recognised.
 #pragma once
 
 #include <array>
@@ -11,17 +11,17 @@
 
 namespace intaglio::plan {
 
-/// llvmpipe ends every loop of an invocation once all of them together have turned this often
+/// llvmpipe ends every loop of an invocation after all its loops together have made this many iterations
 /// (LP_MAX_TGSI_LOOP_ITERATIONS).
 inline constexpr std::uint64_t llvmpipe_loop_turns = 65535;
 
-/// Makes the sequence out of a chain for one token.
+/// Makes the sequence from a chain of dispatches for one token.
 class resident_layers : public one_dispatch {
  public:
   using one_dispatch::one_dispatch;
 
-  /// @return false where the profile wants none, the period is another one, llvmpipe would end its loops too early, or
-  /// a GPU's workgroups are too small
+  /// @return false if the profile has no resident dispatch, the kernel does not compute the period, llvmpipe would end
+  /// its loops too early, or a GPU's workgroups are too small
   constexpr bool make(const std::vector<dispatch>& chain_prologue, const std::vector<dispatch>& chain_period,
                       const std::vector<dispatch>& chain_epilogue) {
     prologue = chain_prologue, period = chain_period, epilogue = chain_epilogue;
@@ -55,7 +55,7 @@ class resident_layers : public one_dispatch {
            constant(d, "rows") == rows && (cooperative() || d.subgroups == 1);
   }
 
-  /// Dispatches of a period: of an FFN before attention, if there is one; q, k and v, attention, its projection; FFNs.
+  /// Indices in the period: an FFN before attention, if there is one; q, k and v; attention; its projection; FFNs.
   constexpr std::size_t first_step() const { return 2 * ffns_.before; }
   constexpr const dispatch& qkv() const { return period[first_step()]; }
   constexpr dispatch& qkv() { return period[first_step()]; }
@@ -69,7 +69,7 @@ class resident_layers : public one_dispatch {
            product(period[first + 1], epilogue::add, inner, hidden) &&
            period[first].activation == period.end()[-2].activation;
   }
-  /// FFNs by the number of steps: one or two behind attention, and one before it.
+  /// Finds the FFNs by the number of steps: one or two after attention, and at most one before it.
   constexpr bool finds_ffns() {
     const std::size_t steps = period.size();
     if (steps < kernels::layers::steps || steps > kernels::layers::steps + 4 || steps % 2 == 0) return false;
@@ -109,7 +109,7 @@ class resident_layers : public one_dispatch {
         (std::min<std::uint64_t>)(target_.layers_parts, (std::max<std::uint64_t>)(2, busy)));
   }
 
-  /// Turns of all loops of a workgroup that does a whole layer alone, in subgroups of 4, the narrowest.
+  /// Loop iterations of a workgroup that computes a whole layer by itself, in subgroups of 4, the narrowest.
   constexpr std::uint64_t turns_of_layer() const {
     std::uint64_t out = 0;
     for (const auto& d : period)
@@ -125,7 +125,7 @@ class resident_layers : public one_dispatch {
     return out + 16;
   }
 
-  /// Resident workgroups hand on key and value of the position with the query.
+  /// Resident workgroups exchange the position's key and value together with the query.
   constexpr std::uint32_t query_width() const { return config_.q_size() + (cooperative() ? 2 * config_.kv_size() : 0); }
   constexpr bool has_partials() const { return constant(attends(), "splits") > 1; }
 
@@ -145,7 +145,7 @@ class resident_layers : public one_dispatch {
       further_[i].stream = place(i == 0 ? "behind an FFN" : "behind a second FFN", config_.hidden_size, layers);
     }
     layers_bytes_ = arena_bytes;
-    if (cooperative()) {  // all but what the prologue writes
+    if (cooperative()) {  // all values except those that the prologue writes
       blank_offset = stream_.offset + stream_.layer_stride;
       blank_bytes = layers_bytes_ - blank_offset;
     }
@@ -156,7 +156,7 @@ class resident_layers : public one_dispatch {
     first.layer_stride = 0;
     move(prologue[0], "output", first);
     const auto in_out = [](dispatch& d, operand in, operand out, const operand* added) {
-      const std::uint64_t old_out = push(d, "output").offset;  // what is added was read there too
+      const std::uint64_t old_out = push(d, "output").offset;  // also the offset of the value added
       push(d, "input") = in, push(d, "output") = out;
       for (std::size_t i = 0; i < d.access_count; ++i) {
         access& a = d.accesses[i];
@@ -165,7 +165,8 @@ class resident_layers : public one_dispatch {
         a.offset = to.offset, a.layer_stride = to.layer_stride;
       }
     };
-    // An FFN before attention writes the stream that attention's half reads; the last one that of the next layer.
+    // An FFN before attention writes the stream that the attention sublayer reads. The last FFN writes the stream of
+    // the next layer.
     const operand& first_stream = ffns_.before != 0 ? further_[0].stream : stream_;
     const further_ffn& late = further_[ffns_.before];
     const operand& behind_first = ffns_.behind > 1 ? late.stream : next_;
@@ -174,12 +175,11 @@ class resident_layers : public one_dispatch {
       in_out(period[1], further_[0].gated, further_[0].stream, &stream_);
     }
     in_out(qkv(), first_stream, query_, nullptr);
-    const std::uint64_t told =
-        push(attends(), "partials").offset;  // no copy of the operand: g++ 13 breaks down over it
+    const std::uint64_t partials_offset = push(attends(), "partials").offset;  // a copy of the operand crashes g++ 13
     for (std::size_t i = 0; i < attends().access_count; ++i) {
       access& a = attends().accesses[i];
       if (a.where != region::arena) continue;
-      const operand& to = has_partials() && a.offset == told ? partials_ : a.write ? attended_ : query_;
+      const operand& to = has_partials() && a.offset == partials_offset ? partials_ : a.write ? attended_ : query_;
       a.offset = to.offset, a.layer_stride = to.layer_stride;
     }
     for (dispatch* d : {&qkv(), &attends()})
@@ -256,7 +256,7 @@ class resident_layers : public one_dispatch {
     resident.push_back(d);
   }
 
-  /// Adds the form with attention's tasks laid out for long contexts.
+  /// Adds the form with attention's tasks arranged for long contexts.
   constexpr void add_long() {
     dispatch d = resident[0];
     long_from = resident_long_from(config_, parts_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Passes over a batch with all layers in one dispatch, beside the chain of dispatches, where each block is what the
-// kernel does (kernels::layers_rows_interface).
+// Batch passes with the resident dispatch, beside the chain of dispatches, where the kernel computes each block
+// (kernels::layers_rows_interface).
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@
 
 namespace intaglio::plan {
 
-/// What the forms share.
+/// The common part of the resident batch kernels' sequences.
 class resident_batch_layers {
  public:
   constexpr resident_batch_layers(const decoder_config& config, const profile& target, const batch_shape& shape,
@@ -30,7 +30,7 @@ class resident_batch_layers {
     return d.push[kernels::interface_of(d.kernel).push_index(name)];
   }
   constexpr const dispatch& step(std::size_t index) const { return chain_.period.items[index]; }
-  /// Whether workgroups of the profile wait for each other.
+  /// Whether the profile has resident workgroups, which wait for each other.
   constexpr bool waits() const { return target_.layers_parts != 0 && target_.layers_subgroups > 1; }
 
   static constexpr bool attends(const dispatch& d, bool has_window = false) {
@@ -38,7 +38,7 @@ class resident_batch_layers {
            constant(d, "cache_element") == static_cast<std::uint32_t>(kernels::element::f16) &&
            (constant(d, "window") != 0) == has_window && constant(d, "ring") == 0 && has_plain_scores(d);
   }
-  /// Halves of a product's input, and a product of f16.
+  /// prepares(): converts a product's input to f16. multiplies(): a product of f16.
   static constexpr bool prepares(const dispatch& d, bool normalises, std::uint32_t width, std::uint32_t eps) {
     return d.kernel == kernel::quantize_f16 && constant(d, "width") == width &&
            constant(d, "prologue") ==
@@ -51,7 +51,8 @@ class resident_batch_layers {
            constant(d, "columns") == columns && constant(d, "rows") == rows && constant(d, "codec") == codec;
   }
 
-  /// @param attention, write_caches of the chain, the latter of each kind of block
+  /// The resident dispatch.
+  /// @param attention of the chain  @param write_caches of the chain, one of each kind of block
   constexpr dispatch dispatch_of_all(kernel which, std::uint32_t subgroups, std::uint32_t parts,
                                      const dispatch& attention,
                                      const std::vector<const dispatch*>& write_caches) const {
@@ -97,8 +98,8 @@ class resident_batch_layers {
     return d;
   }
 
-  /// The chain's sequence with that dispatch, whose workgroups exchange `exchange_bytes` a layer, behind the
-  /// chain's arena.
+  /// The chain's sequence with the resident dispatch, whose workgroups exchange `exchange_bytes` bytes a layer, stored
+  /// after the chain's arena.
   constexpr drafted_sequence with(dispatch all, std::vector<operand> arguments, std::uint64_t exchange_bytes,
                                   text<256>& failure) const {
     drafted_sequence out = chain_;
@@ -124,8 +125,8 @@ class resident_batch_layers {
   const drafted_sequence& chain_;
 
  private:
-  /// What workgroups exchange becomes blank beside the embedding, by four times as many workgroups; of
-  /// layers_batch in its first layers.
+  /// Has the embedding fill the exchange with the unwritten pattern, with four times as many workgroups as the resident
+  /// dispatch has. For layers_batch it fills only the first layers.
   constexpr void blank_beside(drafted_sequence& of) const {
     dispatch& d = of.prologue.items[0];
     if (of.prologue.size != 1 || d.kernel != kernel::embed) return;
@@ -140,13 +141,13 @@ class resident_batch_layers {
   }
 };
 
-/// A Llama's, its products coded and in f16: of up to eight slots by layers_rows, of 16 and 32 by layers_batch. Not
-/// where there are more slots than one dispatch takes: a session's bits would depend on how many others there are.
+/// The sequence for a Llama with coded products in f16. Up to eight slots use layers_rows; 16 and 32 use layers_batch.
+/// More slots than one dispatch takes are refused: a session's bits would depend on the number of other sessions.
 class resident_rows_layers : public resident_batch_layers {
  public:
   using resident_batch_layers::resident_batch_layers;
 
-  /// The chain's sequence with that dispatch; without one where there is none.
+  /// The chain's sequence with the resident dispatch; without one where no kernel fits.
   constexpr drafted_sequence made(text<256>& failure) const {
     if (!waits() || !fits()) return {};
     std::vector<operand> arguments(kernels::layers::argument_count);
@@ -160,10 +161,10 @@ class resident_rows_layers : public resident_batch_layers {
     arguments[14] = push(step(5), "norm_weight");
     arguments[15] = push(gated(), "weight");
     arguments[18] = push(down(), "weight");
-    const bool many = takes_large_batch(shape_.slot_count);
-    const kernel which = many ? kernel::layers_batch : kernel::layers_rows;
-    const std::uint32_t parts = many ? batch_parts(config_.hidden_size, target_.layers_parts)
-                                     : rows_parts(config_.hidden_size, target_.layers_parts);
+    const bool large_batch = takes_large_batch(shape_.slot_count);
+    const kernel which = large_batch ? kernel::layers_batch : kernel::layers_rows;
+    const std::uint32_t parts = large_batch ? batch_parts(config_.hidden_size, target_.layers_parts)
+                                            : rows_parts(config_.hidden_size, target_.layers_parts);
     dispatch all = dispatch_of_all(which, kernels::layers_rows::resident_subgroups, parts, step(2), {&qkv()});
     const auto set = [&](std::string_view name, std::uint32_t value) {
       all.specialization[kernels::interface_of(which).specialization_index(name)] = value;
@@ -173,7 +174,7 @@ class resident_rows_layers : public resident_batch_layers {
     all.activation = gated().activation;
     const decoder_config& c = config_;
     return with(all, arguments,
-                many
+                large_batch
                     ? kernels::layers_batch::exchange_bytes(
                           shape_.slot_count, parts, c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size(),
                           c.num_attention_heads /
@@ -202,7 +203,7 @@ class resident_rows_layers : public resident_batch_layers {
         !prepares(step(5), true, hidden, eps) || !multiplies(gated(), epilogue::gated, hidden, 2 * ffn, codec) ||
         !prepares(step(7), false, ffn, eps) || !multiplies(down(), epilogue::add, ffn, hidden, codec))
       return false;
-    // The stream is read and written in one place, which the embedding fills and the head reads.
+    // The stream is read and written at one offset, which the embedding fills and the head reads.
     for (const dispatch* d : {&projection(), &down()})
       if (push(*d, "output").offset != push(step(0), "input").offset) return false;
     return push(step(5), "input").offset == push(step(0), "input").offset &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Passes over a batch of a Gemma-3 with all layers in one dispatch, beside the chain of dispatches, where each block is
-// what the kernel does: of up to eight sessions layers_rows_normed, of 16 and 32 layers_batch_normed.
+// Batch passes of a Gemma-3 with the resident dispatch, beside the chain of dispatches, where the kernel computes each
+// block. Up to eight sessions use layers_rows_normed; 16 and 32 use layers_batch_normed.
 #pragma once
 
 #include <string_view>
@@ -14,11 +14,11 @@ class resident_rows_normed_layers : public resident_batch_layers {
  public:
   using resident_batch_layers::resident_batch_layers;
 
-  /// The chain's sequence with that dispatch; without one where there is none.
+  /// The chain's sequence with the resident dispatch; without one where no kernel fits.
   constexpr drafted_sequence made(text<256>& failure) const {
     if (!waits() || !fits()) return {};
-    const bool many = takes_large_batch(shape_.slot_count);
-    const kernel which = many ? kernel::layers_batch_normed : kernel::layers_rows_normed;
+    const bool large_batch = takes_large_batch(shape_.slot_count);
+    const kernel which = large_batch ? kernel::layers_batch_normed : kernel::layers_rows_normed;
     std::vector<operand> arguments;
     std::vector<const dispatch*> write_caches;
     for (std::uint32_t kind = 0; kind < pattern_.kinds(); ++kind) {
@@ -41,10 +41,11 @@ class resident_rows_normed_layers : public resident_batch_layers {
       write_caches.push_back(&at(kind, heads));
     }
     const decoder_config& c = config_;
-    const std::uint32_t parts = many ? batch_normed_parts(c.hidden_size, target_.layers_parts)
-                                     : rows_normed_parts(c.hidden_size, target_.layers_parts);
-    dispatch all = dispatch_of_all(which, many ? kernels::layers_batch::resident_subgroups : rows_normed_subgroups(c),
-                                   parts, at(0, attends_), write_caches);
+    const std::uint32_t parts = large_batch ? batch_normed_parts(c.hidden_size, target_.layers_parts)
+                                            : rows_normed_parts(c.hidden_size, target_.layers_parts);
+    dispatch all =
+        dispatch_of_all(which, large_batch ? kernels::layers_batch::resident_subgroups : rows_normed_subgroups(c),
+                        parts, at(0, attends_), write_caches);
     const auto set = [&](std::string_view name, std::uint32_t value) {
       all.specialization[kernels::interface_of(which).specialization_index(name)] = value;
     };
@@ -55,7 +56,7 @@ class resident_rows_normed_layers : public resident_batch_layers {
     all.activation = at(0, gated).activation;
     return with(
         all, arguments,
-        many
+        large_batch
             ? kernels::layers_batch_normed::exchange_bytes(
                   shape_.slot_count, parts, c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size(),
                   kernels::layers_batch_normed::slices_of_row(c.head_dim, c.num_attention_heads, c.num_key_value_heads))
@@ -64,7 +65,7 @@ class resident_rows_normed_layers : public resident_batch_layers {
   }
 
  private:
-  /// Steps of a block.
+  /// Indices of a block's dispatches.
   static constexpr std::size_t steps = 12, qkv = 1, heads = 2, attends_ = 3, projection = 5, gated = 8, down = 10;
   constexpr const dispatch& at(std::uint32_t kind, std::size_t step) const {
     return chain_.period.items[kind * steps + step];
@@ -75,7 +76,7 @@ class resident_rows_normed_layers : public resident_batch_layers {
            constant(d, "eps") == constant(at(0, 0), "eps") && constant(d, "parts") == 1 &&
            push(d, "output").offset == push(at(0, 0), "input").offset;
   }
-  /// The stream is read and written in one place, which the embedding fills and the head reads.
+  /// Whether a dispatch reads the stream at the offset that the embedding fills and the head reads.
   constexpr bool reads_stream(const dispatch& d) const {
     return push(d, "input").offset == push(at(0, 0), "input").offset;
   }
@@ -96,7 +97,7 @@ class resident_rows_normed_layers : public resident_batch_layers {
       return multiplies(d, how, columns, rows, constant(at(0, qkv), "codec"));
     };
     for (std::uint32_t kind = 0; kind < kinds; ++kind) {
-      const bool sees_all = kind + 1 == kinds;  // the last layer of a pattern; the others see a window
+      const bool sees_all = kind + 1 == kinds;  // the last layer of a pattern; the others have a window
       const dispatch& norms = at(kind, heads);
       if (!prepares_(at(kind, 0), true, hidden) ||
           !multiplies_(at(kind, qkv), epilogue::store, hidden, q + 2 * config_.kv_size()) || !normalises_heads(norms) ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Passes over a batch of a BitNet with all layers in one dispatch (kernels::layers_ternary_rows_interface), beside the
-// chain of dispatches, whose bits it leaves.
+// Batch passes of a BitNet with the resident dispatch (kernels::layers_ternary_rows_interface), beside the chain of
+// dispatches, which gives the same bits.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ class resident_ternary_rows_layers : public resident_batch_layers {
  public:
   using resident_batch_layers::resident_batch_layers;
 
-  /// The chain's sequence with that dispatch; without one where there is none.
+  /// The chain's sequence with the resident dispatch; without one where the kernel does not fit.
   constexpr drafted_sequence made(text<256>& failure) const {
     if (!waits() || !fits()) return {};
     std::vector<operand> arguments(kernels::layers::argument_count);
@@ -73,7 +73,7 @@ class resident_ternary_rows_layers : public resident_batch_layers {
       if (push(step(i), i == 5 ? "input" : "output").offset != push(step(0), "input").offset) return false;
     return ternary_rows_fit(config_, shape_.slot_count, most_parts());
   }
-  /// Every workgroup has a tile of each product.
+  /// The most workgroups of which each has a tile of every product.
   constexpr std::uint32_t most_parts() const {
     return (std::min)({target_.layers_parts, config_.hidden_size / 16, (config_.q_size() + 2 * config_.kv_size()) / 16,
                        config_.intermediate_size / 8});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fusion rules by name: what each merges, and why it pays.
+// The fusion rules by name: the ops that each merges, and why that pays off.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace intaglio::plan {
 
-/// A rewrite: what it merges and why it pays. Index 0 stands for an op that has a kernel of its own.
+/// A rewrite rule: the ops that it merges, and why that pays off. Index 0 is for an op that has a kernel of its own.
 struct rule {
   std::string_view name, merges, reason;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is recorded for one kind of pass: dispatches before, of and behind the layers, and the memory between them.
+// The commands of one kind of pass: dispatches before, of and after the layers, and the memory between them.
 #pragma once
 
 #include <array>
@@ -25,48 +25,47 @@ struct placed_value {
   std::uint64_t offset = 0, bytes = 0;
   std::uint32_t first = 0, last = 0;
   std::uint64_t layer_stride =
-      0;  ///< where every layer has its own: what one is behind that of the layer before; 0: one for all
+      0;  ///< distance between the offsets of two consecutive layers; 0: all layers share one offset
 };
 
-/// One recorded command sequence: prologue once, of the period each layer's kind of block, epilogue once.
+/// One recorded command sequence: the prologue once, each layer's kind of block from the period, the epilogue once.
 struct sequence {
   std::string_view name;
   std::uint32_t max_tokens = 1;  ///< tokens of the widest pass
   std::uint32_t layers = 0;
-  layer_pattern pattern;                                 ///< of which kind each layer is
-  std::span<const dispatch> prologue, period, epilogue;  ///< the period holds each kind of block, one behind the other
-  std::span<const dispatch>
-      resident;  ///< empty, or the one dispatch that does all layers; the period then says what its steps do
+  layer_pattern pattern;                                 ///< the kind of each layer
+  std::span<const dispatch> prologue, period, epilogue;  ///< the period has the blocks of all kinds in order
+  std::span<const dispatch> resident;       ///< empty, or the resident dispatch; the period then describes its steps
   std::span<const dispatch> resident_long;  ///< empty, or the form of resident for passes from position `long_from` on
   std::uint32_t long_from = 0;
-  std::span<const operand>
-      arguments;  ///< of a layer of each kind, one kind behind the other, for resident (kernels::layers)
+  std::span<const operand> arguments;  ///< of the resident dispatch: arguments of a layer of each kind, one kind after
+                                       ///< the other (kernels::layers)
   std::uint64_t blank_offset = 0,
-                blank_bytes =
-                    0;  ///< of the arena, all ones before the pass: what is not written yet, for those who wait for it
+                blank_bytes = 0;  ///< bytes of the arena that hold the unwritten pattern (all ones) before the pass,
+                                  ///< for workgroups that wait
   std::span<const placed_value> values;
   std::uint64_t arena_bytes = 0;
   std::uint64_t residual_offset = 0;  ///< f32 [max_tokens, hidden_size], the stream between layers
   std::uint64_t logits_offset = 0;    ///< f32 [max_tokens, vocab_size] where the sequence has a head
   bool has_head = false;
   bool has_sampler = false;
-  bool batched = false;               ///< its state is that of a batch
-  std::uint32_t rows = 0;             ///< fitted: the first rows of a wider sequence that its passes have; 0: all
-  const sequence* narrows = nullptr;  ///< fitted: that sequence, or null
+  bool batched = false;               ///< its state is a batch's
+  std::uint32_t rows = 0;             ///< fitted: first rows of a wider sequence that its passes compute; 0: all
+  const sequence* narrows = nullptr;  ///< fitted: the wider sequence, or null
   std::span<const dispatch> greedy{},
-      interim{};  ///< empty, or the last dispatch of the epilogue in that form of a sampler
-  bool takes_stream = false, gives_stream = false;  ///< of a stage of a cut plan (plan/cut.hpp): rows of the stream
-                                                    ///< are copied in before a pass, and out behind it
-  std::uint64_t stream_in_offset = 0;  ///< f32 [max_tokens, hidden_size], where they are copied to; those that go out
-                                       ///< are at residual_offset
+      interim{};  ///< empty, or the epilogue's last dispatch with the greedy or the interim form of the sampler
+  bool takes_stream = false, gives_stream = false;  ///< of a stage of a cut plan (plan/cut.hpp): rows of the stream are
+                                                    ///< copied in before a pass, and out after it
+  std::uint64_t stream_in_offset = 0;  ///< f32 [max_tokens, hidden_size], where rows are copied in; rows are copied out
+                                       ///< from residual_offset
 
-  /// What is recorded: before the layers, of the layers, each dispatch `times()` times, behind them.
+  /// The dispatches that are recorded: before the layers, of the layers (each recorded `times()` times), after them.
   constexpr std::array<std::span<const dispatch>, 3> recorded() const {
     return {prologue, resident.empty() ? period : resident, epilogue};
   }
-  /// Stretches of the recorded part between prologue and epilogue: the layers, or the one dispatch that does them all.
+  /// Number of stretches between prologue and epilogue: one for each layer, or one for the resident dispatch.
   constexpr std::uint32_t repeats() const { return resident.empty() ? layers : 1; }
-  /// What is recorded for stretch `index` < repeats().
+  /// The dispatches of stretch `index` < repeats().
   constexpr std::span<const dispatch> stretch(std::uint32_t index) const {
     return resident.empty() ? block(pattern(index)) : resident;
   }
@@ -77,7 +76,7 @@ struct sequence {
     for (end = first; end < period.size() && period[end].block == kind;) ++end;
     return period.subspan(first, end - first);
   }
-  /// How many arguments all layers in one dispatch have for each layer, and bytes of all of them in memory.
+  /// Number of arguments that the resident dispatch has for each layer.
   constexpr std::size_t argument_count() const {
     std::size_t out = kernels::layers::argument_count;
     if (!resident.empty())
@@ -93,7 +92,7 @@ struct sequence {
     const std::size_t count = argument_count();
     return arguments.size() <= count ? arguments : arguments.subspan(pattern(layer) * count, count);
   }
-  /// Whether the embedding makes blank what has to be, so that nothing fills it before.
+  /// Whether the embedding writes the unwritten pattern, so that no fill is needed before the pass.
   constexpr bool blanks_itself() const {
     for (const dispatch& d : prologue)
       if (d.kernel == kernels::kernel::embed &&
@@ -101,11 +100,11 @@ struct sequence {
         return true;
     return false;
   }
-  /// How often a dispatch of the period is recorded, or what it does done.
+  /// How often a dispatch of the period is recorded, or how often the resident dispatch does its work.
   constexpr std::uint32_t times(const dispatch& d) const { return pattern.count(d.block, layers); }
 
  private:
-  // Before its uses: clang 16 finds no definition else where these are constants.
+  // Defined before its uses: clang 16 finds no definition otherwise in constant expressions.
   template <class Each>
   constexpr std::uint64_t sum(Each&& each) const {
     std::uint64_t out = 0;
@@ -129,10 +128,10 @@ struct sequence {
   }
 };
 
-/// What decode tells of the features of its FFNs (kernels::walk_trace): a ring of tokens.
+/// The shape of the ring in which decode reports contributions of FFN features (kernels::walk_trace).
 struct trace_shape {
-  std::uint32_t top = 0;                     ///< features of a layer; 0: no trace
-  std::uint32_t slot_count = 0, layers = 0;  ///< tokens of the ring, layers of each
+  std::uint32_t top = 0;                     ///< features that are reported of a layer; 0: no trace
+  std::uint32_t slot_count = 0, layers = 0;  ///< tokens of the ring; layers of each token
   constexpr std::uint32_t layer_words() const { return kernels::trace_words(top); }
   constexpr std::uint64_t bytes() const { return std::uint64_t{4} * slot_count * layers * layer_words(); }
 };

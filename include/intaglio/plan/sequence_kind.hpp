@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which passes a plan has, and how many tokens each.
+// The kinds of passes that a plan has, and the number of tokens of each.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace intaglio::plan {
 
-/// A profile as a model's passes need it: tokens of an encoder's text see each other, so that a text is one pass.
+/// The profile with a model's needs applied: tokens of an encoder's text see each other, so that a text is one pass.
 constexpr profile profile_of(const profile& from, const decoder_config& c, std::uint32_t context) {
   profile out = from;
   if (!family_of(c.model_type).encoder || out.tile_tokens == 0) return out;
@@ -26,11 +26,11 @@ struct sequence_kind {
   batch_shape batch{};
 };
 
-/// Tokens of a prefill chunk, of one whose logits are wanted, and of a pass over drafts.
+/// Tokens of a prefill chunk.
 constexpr std::uint32_t chunk_tokens(const profile& target, std::uint32_t context) {
   return (std::min)(target.prefill_tokens, context);
 }
-/// Tokens of the widest pass: several chunks of a long prompt at once.
+/// Tokens of the widest pass, which takes several chunks of a long prompt at once.
 constexpr std::uint32_t widest_tokens(const profile& target, std::uint32_t context) {
   const std::uint32_t chunk = chunk_tokens(target, context);
   const std::uint32_t most = (std::min)(target.long_prefill_tokens, context);

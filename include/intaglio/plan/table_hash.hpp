@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One number of a table, which pipeline caches and saved sessions ask for.
+// A hash of a table, which identifies a plan in pipeline caches and saved sessions.
 #pragma once
 
 #include <bit>
@@ -15,8 +15,8 @@ constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
   return hash ^ (hash >> 29);
 }
 
-/// Changes with anything that changes a pipeline, the recorded commands, or how weights are in memory; names count for
-/// nothing.
+/// Hash of everything that changes a pipeline, the recorded commands, or the weights' layout in memory. Names are not
+/// hashed.
 constexpr std::uint64_t hash_of(const table& t) {
   std::uint64_t hash = 0;
   const auto mix = [&](auto... words) { ((hash = mixed(hash, static_cast<std::uint64_t>(words))), ...); };

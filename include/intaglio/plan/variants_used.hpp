@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The modules that plans may take, of any device.
+// The modules that plans may use on any device.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace intaglio::plan {
 
-/// The modules of the kernels that plans use, of any device. Of kernels that are compiled from one source for several
-/// shapes, those of the plans' shapes.
+/// The modules of the kernels that plans use, for any device. Some kernels are compiled from one source for several
+/// shapes; of these only the modules for the plans' shapes are included.
 constexpr kernels::variant_set variants_used(std::span<const table* const> tables) {
   using kernels::variant;
   kernels::variant_set out;

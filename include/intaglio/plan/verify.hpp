@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Proof of a finished plan, from nothing but its table: values that live together do not overlap, every hazard has its
-// barrier, every address range is inside its allocation, every kernel keeps its limits. Returns the first violation
-// as a sentence, or nothing.
+// Proof of a finished plan from its table only: values that live together do not overlap, every hazard has its barrier,
+// every address range is inside its allocation, every kernel keeps its limits. The result is the first violation as a
+// sentence, or empty.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace intaglio::plan {
 
-/// What every device of the baseline offers (Vulkan 1.3 with the limits of lavapipe 22.3).
+/// Limits that every device of the baseline meets (Vulkan 1.3 with the limits of lavapipe 22.3).
 struct limits {
   std::uint32_t push_constant_bytes = kernels::max_push_constant_bytes;
   std::uint32_t shared_memory_bytes = 32768;
@@ -25,10 +25,10 @@ struct limits {
   std::uint32_t workgroup_count = 65535;
   std::uint32_t workgroup_invocations = 1024;
   std::uint32_t widest_subgroup = 64;
-  std::uint32_t resident_workgroups = 0;  ///< that surely run at once; 0: not known yet
+  std::uint32_t resident_workgroups = 0;  ///< workgroups that are sure to run at once; 0: not known yet
 };
 
-/// What a class of devices offers.
+/// The limits of a class of devices.
 constexpr limits limits_of(const kernels::device_class& device) {
   return {.shared_memory_bytes = device.shared_memory_bytes,
           .matrix_shared_memory_bytes = device.shared_memory_bytes,
@@ -45,7 +45,7 @@ constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const di
     case region::arena:
       return s.arena_bytes;
     case region::weight:
-      // Of a layer's weight nothing where the dispatch is of a kind of layer that lacks it.
+      // A dispatch may read no bytes of a weight that its kind of layer lacks.
       return a.slot < t.weights.size() &&
                      (!t.weights[a.slot].per_layer || (t.weights[a.slot].kinds >> d.block & 1) != 0)
                  ? t.weights[a.slot].bytes
@@ -168,7 +168,7 @@ constexpr bool no_overlap(const sequence& s, text<256>& out) {
 constexpr bool lives(const sequence& s, const dispatch& d, std::uint32_t index, text<256>& out) {
   for (std::size_t i = 0; i < d.access_count; ++i) {
     const access& a = d.accesses[i];
-    if (a.where != region::arena || makes_blank(d, a)) continue;  // that covers many, is_blank() looks at it
+    if (a.where != region::arena || makes_blank(d, a)) continue;  // it covers many values; is_blank() checks it
     bool found = false;
     for (const auto& v : s.values)
       found = found || (v.first <= index && index <= v.last && a.offset >= v.offset &&
@@ -183,8 +183,8 @@ constexpr bool lives(const sequence& s, const dispatch& d, std::uint32_t index, 
   return true;
 }
 
-/// Rows of the stream that cross a cut are in a value that lives when they are copied: from the first dispatch on, or
-/// until behind the last.
+/// Whether rows of the stream that cross a cut are in a value that lives when they are copied. Rows that are copied in
+/// must live from the first dispatch on; rows that are copied out, until after the last one.
 constexpr bool crosses(const table& t, const sequence& s, text<256>& out) {
   const std::uint64_t rows = std::uint64_t{4} * s.max_tokens * t.config->hidden_size;
   const auto last = static_cast<std::uint32_t>(s.prologue.size() + s.period.size() + s.epilogue.size());
@@ -200,7 +200,7 @@ constexpr bool crosses(const table& t, const sequence& s, text<256>& out) {
   return (!s.takes_stream || lives_at(s.stream_in_offset, 0)) && (!s.gives_stream || lives_at(s.residual_offset, last));
 }
 
-/// The copy of what a sequence takes, as a write that its dispatches depend on.
+/// The copy of incoming rows of the stream, as a write on which the sequence's dispatches depend.
 constexpr dispatch copy_in(const table& t, const sequence& s) {
   dispatch out;
   out.access_count = 1;
@@ -211,8 +211,8 @@ constexpr dispatch copy_in(const table& t, const sequence& s) {
   return out;
 }
 
-/// Walks the recorded order (prologue, layers until all neighbours were there, epilogue) and asks for a barrier in
-/// every hazard.
+/// Checks that every hazard has a barrier. It walks the recorded order: the prologue, layers until all pairs of
+/// neighbouring kinds have occurred, the epilogue.
 [[gnu::cold]] constexpr bool hazards(const table& t, const sequence& s, text<256>& out) {
   pending_accesses pending;
   if (s.takes_stream) pending.add(copy_in(t, s), 0);
@@ -235,7 +235,8 @@ constexpr dispatch copy_in(const table& t, const sequence& s) {
   return walk(s.epilogue, s.repeats());
 }
 
-/// All layers in one dispatch: every step's arena writes are its own, in every layer, and not what the prologue wrote.
+/// Whether steps of the resident dispatch may be repeated: each writes arena bytes of its own in every layer, which
+/// neither another step nor the prologue writes.
 [[gnu::cold]] constexpr bool done_twice_is_done_once(const sequence& s, text<256>& out) {
   const auto overlap = [&](const dispatch& d, const access& a, const dispatch& other, const access& b, bool same) {
     const auto skips = [&](const dispatch& of, std::uint64_t layer) {
@@ -245,7 +246,7 @@ constexpr dispatch copy_in(const table& t, const sequence& s) {
     for (std::uint64_t i = 0; i < s.layers; ++i) {
       if (skips(d, i)) continue;
       const std::uint64_t x = a.offset + i * a.layer_stride, behind = b.offset + b.bytes;
-      // The first layer whose bytes of b end past x: of those before it none matters.
+      // The first layer whose bytes of b end after x; earlier layers cannot overlap.
       for (std::uint64_t k = x < behind    ? 0
                              : stride == 0 ? s.layers
                                            : (x - behind) / stride + 1;
@@ -276,7 +277,8 @@ constexpr dispatch copy_in(const table& t, const sequence& s) {
   });
 }
 
-/// What workgroups wait for must be blank before the pass, in every layer, and the rest of the arena not.
+/// Whether values for which workgroups wait hold the unwritten pattern before the pass in every layer, and no other
+/// write of the layers is in that range.
 constexpr bool is_blank(const sequence& s, text<256>& out) {
   const bool waits = is_resident(s.resident.front()), apart = has_exchange(s.resident.front());
   if (!waits && s.blank_bytes == 0) return true;
@@ -287,7 +289,7 @@ constexpr bool is_blank(const sequence& s, text<256>& out) {
     return false;
   }
   const std::uint64_t end = s.blank_offset + s.blank_bytes;
-  std::uint64_t made = 0;  // by the embedding, or by a fill before the pass
+  std::uint64_t made = 0;  // bytes that the embedding fills; 0: a fill before the pass writes the pattern
   for (const auto& d : s.prologue)
     for (std::size_t i = 0; i < d.access_count; ++i)
       if (const access& a = d.accesses[i]; makes_blank(d, a) && a.offset >= s.blank_offset && a.offset + a.bytes <= end)
@@ -305,7 +307,7 @@ constexpr bool is_blank(const sequence& s, text<256>& out) {
         const std::uint64_t last = a.offset + (s.layers - 1) * a.layer_stride + a.bytes;
         const bool inside = a.offset >= s.blank_offset && last <= end,
                    outside = last <= s.blank_offset || a.offset >= end;
-        // What the chain alone writes, as a choice of experts, no workgroup waits for.
+        // No workgroup waits for a value that only the chain writes, such as a choice of experts.
         const bool waited_for = std::any_of(s.arguments.begin(), s.arguments.end(), [&](const operand& each) {
           return each.where == a.where && each.offset == a.offset && each.layer_stride == a.layer_stride;
         });
@@ -318,12 +320,12 @@ constexpr bool is_blank(const sequence& s, text<256>& out) {
   return true;
 }
 
-/// Every argument is an address whose bytes a step states.
+/// Whether the bytes at every argument's address are stated by an access of a step.
 constexpr bool has_stated_arguments(const sequence& s, text<256>& out) {
   for (std::size_t n = 0; n < s.arguments.size(); ++n) {
     const operand& o = s.arguments[n];
     bool stated = o.where == region::none;
-    // What workgroups exchange, beside the memory of the steps: the blank bytes.
+    // The workgroups' exchange is apart from the memory of the steps: it is the blank bytes.
     if (has_exchange(s.resident.front()) && n % s.argument_count() == 0)
       stated = o.where == region::arena && o.offset == s.blank_offset && o.layer_stride * s.layers == s.blank_bytes;
     for (const auto& d : s.arguments.size() > s.argument_count()
@@ -390,7 +392,7 @@ constexpr text<256> verify_weights(const table& t) {
   }
   return out;
 }
-/// Proves one sequence, where the table has it. @return the first violation, or nothing
+/// Proves one sequence, if the table has it. @return empty if it is proven, else the first violation
 constexpr text<256> verify_sequence(const table& t, sequence table::*which, const limits& limit = {}) {
   text<256> out;
   const sequence& s = t.*which;
@@ -406,8 +408,8 @@ inline constexpr std::array verified_sequences{
     &table::decode,          &table::prefill, &table::logits,         &table::verify,
     &table::resident_decode, &table::batch,   &table::resident_batch, &table::moves};
 
-/// Empty where the plan is proven; else the first violation. In constant expressions part by part: compilers bound the
-/// work of one of them.
+/// Proves a whole plan. @return empty if it is proven, else the first violation. Constant expressions should prove it
+/// in parts, because compilers limit the work of one expression.
 constexpr text<256> verify(const table& t, const limits& limit = {}) {
   text<256> out = verify_weights(t);
   for (const auto which : verified_sequences)

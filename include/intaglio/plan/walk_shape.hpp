@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Exact walks of an FFN: which nodes are walked, and how their two kernels share out the features.
+// Exact walks of an FFN, which compute only active features: which nodes are walked, and how their two kernels split
+// the features.
 #pragma once
 
 #include <algorithm>
@@ -12,11 +13,11 @@
 
 namespace intaglio::plan {
 
-/// How the two kernels of an exact walk share out an FFN.
+/// How the two kernels of an exact walk split an FFN.
 struct walk_shape {
-  std::uint32_t features, shares;        ///< walk_gate_up: of a workgroup; workgroups
+  std::uint32_t features, shares;        ///< walk_gate_up: features of a workgroup; number of workgroups
   std::uint32_t words, stripes, splits;  ///< walk_down
-  std::uint32_t sum_words;               ///< zeros between the two
+  std::uint32_t sum_words;               ///< words of zeros between the two kernels' data
 };
 constexpr bool is_walked(const node& n, std::uint32_t tokens) {
   return tokens == 1 && n.walk && n.kernel == kernels::kernel::ternary_matmul &&
@@ -32,13 +33,13 @@ constexpr walk_shape walk_shape_of(const profile& target, std::uint32_t features
   walk_shape out{};
   if (target.group_weights == 0) {
     out.features = (parts(features, busy) + 3) / 4 * 4;
-    out.words = row_words < 256 ? 32 : 64;  // of a row 128 or 256 bytes
+    out.words = row_words < 256 ? 32 : 64;  // 128 or 256 bytes of a row
     out.splits = std::clamp(busy / parts(row_words, out.words), 1u, parts(features, 64));
   } else {
-    // CPU drivers: a lane has four groups of rows of gate at a time, so that 128 features are a step of eight lanes;
-    // half as many workgroups as the product of gate and up has. Each workgroup of walk_down lists all features, so few
-    // of them; a lane of a subgroup of 4 has up to 10 words at a time and reads the list again for more, and llvmpipe
-    // leaves it 65,535 turns of its loops.
+    // CPU drivers. A lane takes four groups of rows of gate at a time, so 128 features are a step of eight lanes. There
+    // are half as many workgroups as the product of gate and up has. Each workgroup of walk_down lists all features, so
+    // there are few of them. A lane of a subgroup of 4 takes up to 10 words at a time, and reads the list again for
+    // more; llvmpipe allows its loops 65,535 iterations.
     out.features = parts(parts(features, 128), (std::max)(2u, busy / 2)) * 128;
     const std::uint32_t most_words = 40 * (std::max)(1u, 45'000 / features);
     out.words = (std::min)(most_words,
@@ -54,7 +55,7 @@ constexpr std::uint64_t walk_total_bytes(const walk_shape& shape, std::uint32_t 
   return 4 * kernels::walk_total_words(features, shape.shares, shape.sum_words);
 }
 
-/// Tells each walk_gate_up which norm follows; what has no walk_down behind it stays dense, and the other way round.
+/// Sets the norm that follows each walk_gate_up. A gated node without a walk_down, or the reverse, stays dense.
 constexpr void join_walks(std::vector<node>& nodes, std::uint32_t tokens) {
   std::vector<std::uint8_t> joined(nodes.size(), 0);
   for (std::size_t i = 0; i < nodes.size(); ++i)
@@ -66,7 +67,8 @@ constexpr void join_walks(std::vector<node>& nodes, std::uint32_t tokens) {
     if (!joined[i]) nodes[i].walk = false;
 }
 
-/// A lane has 16 bytes of a feature's down vector at a time.
+/// Checks that the rows of walk_sum's weights are whole loads: a lane reads 16 bytes of a feature's down vector at a
+/// time.
 constexpr void check_sums(const ir::graph& g, const std::vector<node>& nodes, text<256>& failure) {
   for (const node& n : nodes) {
     if (n.kernel != kernels::kernel::walk_sum || !failure.empty()) continue;
@@ -87,8 +89,8 @@ constexpr void check_sums(const ir::graph& g, const std::vector<node>& nodes, te
   }
 }
 
-/// Where a norm is all that reads what features write, the sum over them stops at some vectors, which the norm adds:
-/// enough workgroups without waiting for each other.
+/// Splits the sum over features into several vectors where a norm is its only reader; the norm adds the vectors. So
+/// there are enough workgroups, and none waits for another.
 constexpr void split_sums(const profile& target, const ir::graph& g, std::vector<node>& nodes) {
   constexpr std::uint32_t parts = 4;
   for (node& from : nodes) {

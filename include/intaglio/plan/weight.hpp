@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A weight of a plan: which of the checkpoint's tensors it is made of, and how they are in device memory.
+// A weight of a plan: the checkpoint's tensors from which it is made, and its layout in device memory.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace intaglio::plan {
 
-/// How a checkpoint's tensors are in device memory.
+/// The layout of a weight in device memory.
 enum class weight_layout : std::uint8_t {
   vector_f32,       ///< f32 [columns]
   matrix,           ///< row-major [rows, columns] of a codec without blocks
@@ -20,11 +20,10 @@ enum class weight_layout : std::uint8_t {
   ternary_scales,   ///< f32, one per source
   feature_rows,     ///< kernels/feature_layout.hpp, of a ternary matrix [rows, columns] whose rows are features
   feature_columns,  ///< kernels/feature_layout.hpp, of a ternary matrix whose columns are features
-  turned,  ///< row-major [columns, rows] of a codec without blocks: the columns of a matrix [rows, columns], one behind
-           ///< the other
-  row_codes,     ///< int8 [rows, columns], made of a matrix of `codec` (kernels/row_codes.hpp)
-  row_scales,    ///< f32 [rows], theirs
-  rope_turns,    ///< u64 [head_dim / 2], made of `rope` alone (kernels/rope_turns.hpp); no tensor of the checkpoint
+  turned,           ///< row-major [columns, rows] of a codec without blocks: a matrix [rows, columns], transposed
+  row_codes,        ///< int8 [rows, columns], made from a matrix of `codec` (kernels/row_codes.hpp)
+  row_scales,       ///< f32 [rows], the scales of row_codes
+  rope_turns,       ///< u64 [head_dim / 2], made from `rope` only (kernels/rope_turns.hpp); no tensor of the checkpoint
   column_norms,  ///< f32 [layers, columns], one weight for all layers: Euclidean norms of the columns of each layer's
                  ///< matrix
 };
@@ -32,7 +31,7 @@ enum class weight_layout : std::uint8_t {
 /// Row order of stacked matrices (kernels/row_order.hpp).
 enum class row_order : std::uint8_t { plain, rope_pairs, gate_up, stacked };
 
-/// One weight of the plan: where it comes from, how it is laid out, where it goes.
+/// One weight of the plan: its sources, its layout, and its offset.
 struct weight {
   std::array<text<48>, 3> sources{};  ///< tensor names; with per_layer each is prefixed by "blk.N."
   std::uint8_t source_count = 0;
@@ -43,9 +42,9 @@ struct weight {
   std::uint32_t head_dim = 0;                  ///< for rope_pairs and rope_turns
   rope_parameters rope{};                      ///< for rope_turns
   float scale = 1.f;                           ///< vector_f32: the tensor's values are multiplied by it
-  std::array<std::uint32_t, 3> source_rows{};  ///< of vectors behind each other (biases): elements
+  std::array<std::uint32_t, 3> source_rows{};  ///< of vectors that are stored one after the other (biases): elements
   std::uint32_t rows = 0, columns = 0;
-  std::uint64_t offset = 0;  ///< inside the block of global weights, or of one layer's weights
+  std::uint64_t offset = 0;  ///< in the block of global weights, or in the block of one layer's weights
   std::uint64_t bytes = 0;
   std::uint64_t kinds = ~std::uint64_t{0};  ///< with per_layer: a bit for each kind of layer that has it
 };

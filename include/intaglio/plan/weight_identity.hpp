@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a weight of a plan is, in words: its tensors and how they are in device memory. Two weights with the same words
-// have the same bytes for the same checkpoint, whatever plans they belong to.
+// The identity of a plan's weight as text: its tensors and its layout in device memory. Two weights with the same text
+// have the same bytes for the same checkpoint, in whatever plans.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,9 @@
 
 namespace intaglio::plan {
 
-/// Rises with any change of the bytes that a layout means (kernels/*_layout.hpp, row_codes.hpp, rope_turns.hpp); files
-/// made with another one are refused. tests/runtime/packed_weights.test.cpp holds the bytes of every layout against it.
+/// Version of the weight layouts. It rises with any change of the bytes that a layout means (kernels/*_layout.hpp,
+/// row_codes.hpp, rope_turns.hpp); files of another version are refused. tests/runtime/packed_weights.test.cpp checks
+/// the bytes of every layout.
 inline constexpr std::uint32_t weight_layout_version = 1;
 
 constexpr std::string_view name(weight_layout layout) {
@@ -51,7 +52,7 @@ constexpr std::string_view name(row_order order) {
   return names[static_cast<std::size_t>(order)];
 }
 
-/// The layers that have a weight: "*", or where some lack it "0-3,6,9-31".
+/// The layers that have a weight: "*" for all, else a list like "0-3,6,9-31".
 inline std::string layers_text(const weight& w, const table& of) {
   const std::uint32_t layers = of.config->num_hidden_layers;
   if (of.copies(w) == layers || !w.per_layer) return "*";
@@ -67,9 +68,9 @@ inline std::string layers_text(const weight& w, const table& of) {
   return out;
 }
 
-/// "blk.*.attn_q.weight 4096 + blk.*.attn_k.weight 1024 + blk.*.attn_v.weight 1024: row_groups rope_pairs 128 q8_0
-/// [6144, 4096]"
-/// @param layers that have it, as of layers_text
+/// A weight's identity, for example "blk.*.attn_q.weight 4096 + blk.*.attn_k.weight 1024 + blk.*.attn_v.weight 1024:
+/// row_groups rope_pairs 128 q8_0 [6144, 4096]".
+/// @param layers that have it, from layers_text
 [[gnu::cold]] inline std::string identity(const weight& w, std::string_view layers = "*") {
   std::string out;
   const auto number = [&](auto value) { (out += ' ') += std::to_string(value); };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The weights of a plan, each once, with its place in device memory.
+// The weights of a plan, each once, with its offset in device memory.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace intaglio::plan {
 
-/// The weights that nodes ask for, each once, placed behind each other; global ones and those of a layer apart.
+/// The weights that nodes use, each once, stored one after the other: global weights and those of a layer apart.
 class weight_list {
  public:
   std::vector<weight> weights;

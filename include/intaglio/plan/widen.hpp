@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A sequence of chunks made for several times as many tokens: the same dispatches, of whose workgroups there are more.
-// What a token has in the arena is side by side with the other tokens', so all places and sizes there grow alike.
+// A sequence of chunks for several times as many tokens. It has the same dispatches with more workgroups. Each value
+// in the arena has its tokens one after the other, so all offsets and sizes there grow by the same factor.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -13,12 +13,12 @@
 
 namespace intaglio::plan {
 
-/// A kernel of chunks whose workgroups share the tokens out.
+/// A kernel of chunks whose workgroups split the tokens.
 struct shares_chunk {
   kernels::kernel which;
-  std::size_t axis = 1;      ///< of its workgroups: tokens, or tiles of them
-  bool has_room = false;     ///< its constant max_tokens is the tokens of the widest pass
-  std::string_view lists{};  ///< constant that is not 0 where tokens come in lists of experts, or empty
+  std::size_t axis = 1;      ///< the axis of its workgroups that counts tokens, or tiles of tokens
+  bool has_room = false;     ///< its constant max_tokens is the number of tokens of the widest pass
+  std::string_view lists{};  ///< constant that is not 0 where tokens come in lists of experts; empty: no such constant
 };
 inline constexpr shares_chunk chunk_kernels[] = {
     {kernels::kernel::embed},
@@ -45,12 +45,12 @@ constexpr const shares_chunk* shares_chunk_of(const dispatch& d) {
   return nullptr;
 }
 
-/// Tokens of a tile of a chunk, at most: chunks of whole tiles have room for no more.
+/// The most tokens of a chunk's tile. Only chunks in multiples of it are widened, since they have no partial tiles.
 inline constexpr std::uint32_t most_chunk_tile = 128;
 
-/// How many times as many tokens as its chunks a plan's long prompts take at once; 1: not more. Not where a ring is too
-/// short for them, where tokens come in lists of experts, where layers go through a chunk token by token, or in a stage
-/// of a cut, whose stages work at once because each has another chunk.
+/// Number of chunks that a plan's long prompts take at once; 1: a single chunk. It is 1 in four cases: a ring cache is
+/// too short, tokens come in lists of experts, layers process a chunk token by token, or the plan is a stage of a cut,
+/// whose stages work at once because each has another chunk.
 constexpr std::uint32_t chunks_at_once(const table& t) {
   const std::uint32_t chunk = t.prefill.max_tokens;
   if (chunk == 0 || chunk % most_chunk_tile != 0 || t.model_layers != 0) return 1;
@@ -64,7 +64,7 @@ constexpr std::uint32_t chunks_at_once(const table& t) {
   return t.max_tokens / chunk;
 }
 
-/// @param d of a chunk  @param times as many tokens
+/// Widens a dispatch. @param d of a chunk  @param times factor of the number of tokens
 constexpr dispatch widened(const dispatch& d, std::uint32_t times) {
   dispatch out = d;
   for (operand& each : out.push)

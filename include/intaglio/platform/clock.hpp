@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Points in time as a calendar has them, and processor time.
+// Calendar time, and processor time.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -15,7 +15,7 @@
 
 namespace intaglio::platform {
 
-/// In UTC; nothing where no calendar reaches.
+/// A point in time in UTC; absent where it is outside of the calendar's range.
 inline std::optional<std::tm> utc_time(std::time_t at) {
   std::tm out{};
 #if defined(_WIN32)
@@ -25,7 +25,7 @@ inline std::optional<std::tm> utc_time(std::time_t at) {
 #endif
   return found ? std::optional(out) : std::nullopt;
 }
-/// In the time zone of this process.
+/// A point in time in the time zone of this process.
 inline std::optional<std::tm> local_time(std::time_t at) {
   std::tm out{};
 #if defined(_WIN32)
@@ -47,7 +47,7 @@ inline std::chrono::nanoseconds sum_of(const FILETIME& kernel, const FILETIME& u
 }  // namespace detail
 #endif
 
-/// Processor time of all threads of the process; 0 where the system does not say.
+/// Processor time of all threads of the process; 0 where the system does not report it.
 inline std::chrono::nanoseconds processor_time() {
 #if defined(_WIN32)
   FILETIME made, ended, kernel, user;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A program's terminal and the signals that ask it to end.
+// The terminal of a program, and the signals that ask it to end.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"

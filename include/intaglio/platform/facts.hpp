@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the system says of itself and of this process.
+// Facts about the system and this process.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -27,7 +27,7 @@ inline std::string system_name() {
 #if defined(_WIN32)
   ::OSVERSIONINFOW found{};
   found.dwOSVersionInfoSize = sizeof found;
-  // GetVersionEx says what the program's manifest names.
+  // GetVersionEx reports the version that the program's manifest names.
   using asking = LONG(WINAPI*)(::OSVERSIONINFOW*);
   const auto ask = reinterpret_cast<asking>(
       reinterpret_cast<void*>(::GetProcAddress(::GetModuleHandleW(L"ntdll.dll"), "RtlGetVersion")));
@@ -44,10 +44,10 @@ inline std::string system_name() {
 #endif
 }
 
-/// Bytes that a process has in memory; 0 where the system does not say.
+/// Bytes of memory that a process uses; 0 where the system does not report it.
 struct memory_use {
-  std::uint64_t own = 0, of_files = 0;  ///< its own, and pages of files that it has mapped
-  std::uint64_t most = 0;               ///< the most of both that it ever had
+  std::uint64_t own = 0, of_files = 0;  ///< the process's own memory, and pages of files that it has mapped
+  std::uint64_t most = 0;               ///< the largest sum of both so far
 };
 inline memory_use memory_of_process() {
   memory_use out;

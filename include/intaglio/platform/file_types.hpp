@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What platform/files.hpp speaks of.
+// Types and constants of platform/files.hpp.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -14,29 +14,30 @@
 
 namespace intaglio::platform {
 
-/// An open file; none is negative.
+/// An open file; negative where there is none.
 using file_number = int;
 
 enum class file_access : std::uint8_t {
-  read,             ///< what is there; others may write it meanwhile. Never waits on a pipe
-  stream,           ///< the same, and waits on a pipe
+  read,             ///< reads an existing file; others may write it meanwhile. Never waits on a pipe
+  stream,           ///< as read, but waits on a pipe
   write_new,        ///< EEXIST where the name is taken
-  journal,          ///< read and write, made where there is none
-  journal_no_link,  ///< the same; a symbolic link is refused where the system can
-  append_private    ///< write at the end, whatever others write; made for this user alone. No symbolic link, likewise
+  journal,          ///< read and write; the file is created where there is none
+  journal_no_link,  ///< as journal; a symbolic link is refused where the system can do that
+  append_private    ///< writes at the end, even if others write too; created for this user only; a symbolic link is
+                    ///< refused where possible
 };
 enum class file_kind : std::uint8_t { regular, folder, pipe, socket, device };
 
 struct file_status {
   file_kind kind = file_kind::regular;
   std::int64_t size = 0;      ///< bytes
-  std::int64_t modified = 0;  ///< in the system's finest unit
+  std::int64_t modified = 0;  ///< modification time in the system's finest unit
   friend bool operator==(const file_status&, const file_status&) = default;
 };
 
-/// The system's words for a number that errno had.
+/// The system's text for a value of errno.
 inline std::string system_text(int number) { return std::generic_category().message(number); }
-/// Whether that number says that there is no more room, on the disk or for the user.
+/// Whether an errno means that there is no more space, on the disk or for the user.
 inline bool is_full(int number) {
 #if defined(EDQUOT)
   if (number == EDQUOT) return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Files as the system has them, with one interface for POSIX and Windows. Calls that fail leave errno as it says why,
-// and none of them is ended early by a signal.
+// Files of the operating system, with one interface for POSIX and Windows. Calls that fail set errno to the reason. No
+// call is ended early by a signal.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"

@@ -28,9 +28,9 @@ inline constexpr const char* vulkan_loader = "libvulkan.so.1";
 inline constexpr const char* vulkan_loader_comes_with = "Debian and Ubuntu: apt install libvulkan1 mesa-vulkan-drivers";
 #endif
 
-/// A function of a library that stays open until the process ends: what it leaves behind, threads and thread-local
-/// data, must not outlive its code.
-/// @param problem gets the system's words where the result is null
+/// Looks up a function in a shared library, which then stays open until the process ends: threads and thread-local data
+/// of the library must not outlive its code.
+/// @param problem gets the system's text where the result is null
 inline void (*library_function(const char* library, const char* name, std::string& problem))() {
 #if defined(_WIN32)
   HMODULE opened = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Paths of texts.
+// Conversion of text to paths.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -13,8 +13,8 @@
 
 namespace intaglio::platform {
 
-/// The library's texts are UTF-8. std::filesystem on Windows reads a text of char in another encoding: by the locale
-/// (libstdc++) or by the ANSI code page (MSVC).
+/// A path from UTF-8 text, which the library uses everywhere. std::filesystem on Windows would read char text in
+/// another encoding: by the locale (libstdc++) or by the ANSI code page (MSVC).
 inline std::filesystem::path path_of(std::string_view text) {
 #if defined(_WIN32)
   return wide_of(text);

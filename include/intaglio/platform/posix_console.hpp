@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// platform/console.hpp where the system is a POSIX one. Included by that header alone.
+// platform/console.hpp on POSIX systems. Only that header includes it.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -21,7 +21,8 @@ inline constexpr file_number standard_input = STDIN_FILENO, standard_output = ST
 
 inline bool is_terminal(file_number file) { return ::isatty(file) == 1; }
 
-/// What main() was given, in UTF-8, and a terminal that takes UTF-8 and escape sequences. Before anything is printed.
+/// The arguments of main() in UTF-8, and a terminal that accepts UTF-8 and escape sequences. To be made before anything
+/// is printed.
 class console {
  public:
   console(int count, char** words) : count_(count), words_(words) {}
@@ -33,18 +34,18 @@ class console {
   char** words_;
 };
 
-/// Whether standard input has something to read, or is at its end; waits for it. A signal ends the wait.
+/// Waits until standard input has data or is at its end. A signal ends the wait. @return whether it has
 inline bool input_comes(unsigned milliseconds) {
   ::pollfd input{standard_input, POLLIN, 0};
   return ::poll(&input, 1, static_cast<int>(milliseconds)) > 0;
 }
-/// @return bytes of standard input, 0 at its end, -1
+/// Reads standard input. @return bytes, 0 at its end, -1 on failure
 inline std::int64_t read_input(std::span<std::byte> out) { return read_some(standard_input, out); }
 
-/// A pipe that nobody reads is an error of the write from here on.
+/// From here on writing to a pipe without a reader is an error of the write, not a signal.
 inline void ignore_broken_pipes() { std::signal(SIGPIPE, SIG_IGN); }
-/// SIGINT and SIGTERM call `handler`, which may do what a signal's handler may; where they are ignored, as by nohup,
-/// they stay so.
+/// Calls `handler` at SIGINT and SIGTERM; it may do only what signal handlers may do. Signals that are ignored, as
+/// under nohup, stay ignored.
 inline void on_stop(void (*handler)(int)) {
   struct sigaction stop {};
   stop.sa_handler = handler;
@@ -54,7 +55,7 @@ inline void on_stop(void (*handler)(int)) {
     if (before.sa_handler != SIG_IGN) ::sigaction(number, &stop, nullptr);
   }
 }
-/// Ends this process as SIGTERM from outside does.
+/// Ends this process as a SIGTERM from outside does.
 inline void ask_to_stop() { ::kill(::getpid(), SIGTERM); }
 /// Ends the process at once. A signal's handler may call it.
 [[noreturn]] inline void end_process(int status) { ::_exit(status); }

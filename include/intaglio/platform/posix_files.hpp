@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// platform/files.hpp where the system is a POSIX one. Included by that header alone.
+// platform/files.hpp on POSIX systems. Only that header includes it.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -24,7 +24,7 @@
 namespace intaglio::platform {
 
 namespace detail {
-/// The result of a call that signals may end early.
+/// Repeats a call that a signal ended early. @return its result
 template <class Call>
 auto repeated(Call&& call) {
   auto result = call();
@@ -55,9 +55,9 @@ inline file_number open_file(const std::filesystem::path& path, file_access how)
   return detail::repeated(
       [&] { return ::open(path.c_str(), flags[static_cast<std::size_t>(how)] | O_CLOEXEC, rights); });
 }
-/// @return whether all that was written had arrived
+/// Closes a file. @return whether everything that was written has arrived
 inline bool close_file(file_number file) { return ::close(file) == 0; }
-/// Opens an open file once more, with a lock and a lease of its own. It needs /proc.
+/// Opens an open file once more, with its own lock and lease. It needs /proc.
 inline file_number opened_again(file_number file) {
   return open_file("/proc/self/fd/" + std::to_string(file), file_access::read);
 }
@@ -75,18 +75,18 @@ inline bool status_of(const std::filesystem::path& path, file_status& out) {
   return true;
 }
 
-/// @return bytes, 0 at the end of the file, -1
+/// Reads at an offset. @return bytes, 0 at the end of the file, -1 on failure
 inline std::int64_t read_at(file_number file, std::uint64_t offset, std::span<std::byte> out) {
   return detail::repeated([&] { return ::pread(file, out.data(), out.size(), static_cast<::off_t>(offset)); });
 }
 inline std::int64_t write_at(file_number file, std::uint64_t offset, std::span<const std::byte> bytes) {
   return detail::repeated([&] { return ::pwrite(file, bytes.data(), bytes.size(), static_cast<::off_t>(offset)); });
 }
-/// From where a pipe or terminal is. @return bytes, 0 at the end, -1
+/// Reads at the current position of a pipe, terminal or file. @return bytes, 0 at the end, -1 on failure
 inline std::int64_t read_some(file_number file, std::span<std::byte> out) {
   return detail::repeated([&] { return ::read(file, out.data(), out.size()); });
 }
-/// Behind what was written before.
+/// Writes behind the bytes that were written before.
 inline std::int64_t write_some(file_number file, std::span<const std::byte> bytes) {
   return detail::repeated([&] { return ::write(file, bytes.data(), bytes.size()); });
 }
@@ -95,26 +95,26 @@ inline bool cut_file(file_number file, std::uint64_t size) {
 }
 /// Waits until the disk has what was written.
 inline bool flush_file(file_number file) { return ::fsync(file) == 0; }
-/// Flushes the names in a folder, where the system can.
+/// Flushes the names in a folder to the disk, where the system can do that.
 inline void flush_folder(const std::filesystem::path& folder) {
   const file_number opened = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (opened < 0) return;
   ::fsync(opened);
   ::close(opened);
 }
-/// Renames a file over what has the name.
+/// Renames a file and replaces the one that has the new name.
 inline bool replace_file(const std::filesystem::path& from, const std::filesystem::path& over) {
   return std::rename(from.c_str(), over.c_str()) == 0;
 }
 inline bool remove_file(const std::filesystem::path& path) { return ::unlink(path.c_str()) == 0; }
 
 /// Locks a file against other processes that lock it, until it is closed.
-/// @param waits for one that has it
-/// @return false: errno is EWOULDBLOCK where another has it
+/// @param waits whether it waits for another process that has the lock
+/// @return false: errno is EWOULDBLOCK where another process has it
 inline bool lock_file(file_number file, bool waits = false) {
   return detail::repeated([&] { return ::flock(file, waits ? LOCK_EX : LOCK_EX | LOCK_NB); }) == 0;
 }
-/// A folder likewise. @return negative as of lock_file, or where it cannot be opened
+/// Locks a folder like a file. @return negative where lock_file fails or the folder cannot be opened
 inline file_number lock_folder(const std::filesystem::path& path) {
   const file_number opened = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (opened < 0 || lock_file(opened)) return opened;
@@ -124,9 +124,9 @@ inline file_number lock_folder(const std::filesystem::path& path) {
   return -1;
 }
 
-/// The whole file as memory to read, until unmap_file. A page behind the end of a file that was cut since raises
-/// SIGBUS.
-/// @return null where that fails
+/// Maps the whole file to memory for reading, until unmap_file. Reading a page behind the end of a file that was
+/// shortened since raises SIGBUS.
+/// @return null on failure
 inline const void* map_file(file_number file, std::size_t size) {
   void* const address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
   return address == MAP_FAILED ? nullptr : address;
@@ -142,20 +142,20 @@ inline std::string home_of(const char* variable, const char* below_home) {
   return {};
 }
 }  // namespace detail
-/// What cache_home() and state_home() look at, for people.
+/// The variables that cache_home() and state_home() read, for messages.
 inline constexpr const char* home_variables = "XDG_CACHE_HOME or HOME";
 /// $XDG_CACHE_HOME, else ~/.cache; empty where neither variable holds an absolute path.
 inline std::string cache_home() { return detail::home_of("XDG_CACHE_HOME", "/.cache"); }
-/// $XDG_STATE_HOME, else ~/.local/state; empty likewise.
+/// $XDG_STATE_HOME, else ~/.local/state; empty where neither variable holds an absolute path.
 inline std::string state_home() { return detail::home_of("XDG_STATE_HOME", "/.local/state"); }
-/// Makes the folder, for this user alone, and all above it; one that is there is fine. @return whether it is there
+/// Makes the folder and all above it, for this user only. @return whether the folder exists
 inline bool make_private_folders(const std::filesystem::path& folder) {
   const std::string whole = folder.string();
   for (std::size_t end = whole.find('/', 1);; end = whole.find('/', end + 1)) {
     const std::string part = whole.substr(0, end);
     if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST && errno != EISDIR) {
       const int number = errno;
-      struct ::stat status {};  // EROFS or EACCES for what is already there is no fault
+      struct ::stat status {};  // EROFS or EACCES is no error for a folder that already exists
       if (::stat(part.c_str(), &status) != 0) {
         errno = number;
         return false;
@@ -164,13 +164,13 @@ inline bool make_private_folders(const std::filesystem::path& folder) {
     if (end == std::string::npos) return true;
   }
 }
-/// A new file that this user alone may read, named `path` and some letters more. @param path gets those
+/// Makes a new file that only this user may read, named `path` and some letters. @param path gets these letters
 inline file_number make_private_file(std::string& path) {
   path += ".XXXXXX";
   return ::mkostemp(path.data(), O_CLOEXEC);
 }
 
-/// A new folder that this user alone may read, named `path` and some letters more. @param path gets those
+/// Makes a new folder that only this user may read, named `path` and some letters. @param path gets these letters
 inline bool make_private_folder(std::string& path) {
   path += ".XXXXXX";
   return ::mkdtemp(path.data()) != nullptr;

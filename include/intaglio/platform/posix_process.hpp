@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// platform/process.hpp where the system is a POSIX one. Included by that header alone.
+// platform/process.hpp on POSIX systems. Only that header includes it.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -26,11 +26,11 @@
 namespace intaglio::platform {
 
 namespace detail {
-inline bool memory_ran_out = false;  // in a fork, which alone sets it
+inline bool memory_ran_out = false;  // set only in a fork
 }
 
-/// Runs `work`, which gives a text and may throw, in a fork of this process. It should do nothing but compute: locks
-/// that other threads hold now stay held there, and what waits for one is ended in time.
+/// Runs `work`, which gives a text and may throw, in a fork of this process. It should only compute: a lock that
+/// another thread holds now stays locked in the fork, and work that waits for it is ended by the time limit.
 template <class Work>
 limited_result run_limited(const process_limits& limits, Work&& work) {
   int ends[2];
@@ -52,7 +52,7 @@ limited_result run_limited(const process_limits& limits, Work&& work) {
       const ::rlimit both{value, value};
       ::setrlimit(what, &both);
     };
-    std::uint64_t pages = 0;  // of data that are there already
+    std::uint64_t pages = 0;  // pages of data that the process already has
     if (std::FILE* const status = std::fopen("/proc/self/statm", "r")) {
       unsigned long data = 0;
       if (std::fscanf(status, "%*u %*u %*u %*u %*u %lu", &data) == 1) pages = data;
@@ -61,7 +61,7 @@ limited_result run_limited(const process_limits& limits, Work&& work) {
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_CPU, limits.seconds);
     limit(RLIMIT_DATA, pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + limits.memory_bytes);
-    // Libraries give a bad_alloc on as a failure of their own.
+    // Libraries may turn a bad_alloc into a failure of their own, so it is noted here.
     std::set_new_handler([] {
       detail::memory_ran_out = true;
       throw std::bad_alloc();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// platform/program.hpp where the system is a POSIX one. Included by that header alone.
+// platform/program.hpp on POSIX systems. Only that header includes it.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -41,8 +41,7 @@ inline char** environment_of_process() {
 }
 }  // namespace detail
 
-/// A program that runs beside this one with an empty standard input. What it prints, on stdout and stderr, is read
-/// here.
+/// A child process with an empty standard input. Its output, on stdout and stderr, is read here.
 class child_program {
  public:
   child_program() = default;
@@ -53,8 +52,8 @@ class child_program {
     if (child_ > 0) wait();
   }
 
-  /// Once. @param words the program's name, which is looked for on the PATH, and its arguments
-  /// @return whether it runs; errno says why not
+  /// Starts the program, once. @param words the program's name, which is looked for on the PATH, and its arguments
+  /// @return whether it runs; errno has the reason where it does not
   bool start(const std::vector<std::string>& words) {
     std::vector<std::string> copies = words;
     std::vector<char*> pointers;
@@ -78,14 +77,14 @@ class child_program {
     errno = failure;
     return false;
   }
-  /// @return bytes of what it printed, 0 at the end, -1 where nothing came in time; a signal ends the wait
+  /// Reads the program's output. @return bytes, 0 at the end, -1 where nothing came in time; a signal ends the wait
   std::int64_t read(std::span<std::byte> out, unsigned milliseconds) {
     ::pollfd waiting{output_, POLLIN, 0};
     return ::poll(&waiting, 1, static_cast<int>(milliseconds)) > 0 ? read_some(output_, out) : -1;
   }
-  /// Asks it to end.
+  /// Asks the program to end.
   void end() { ::kill(child_, SIGTERM); }
-  /// Waits for its end. @return its status, 128 + n where signal n ended it
+  /// Waits for the program's end. @return its status, 128 + n where signal n ended it
   int wait() {
     int status = 0;
     while (::waitpid(child_, &status, 0) < 0 && errno == EINTR) {}
@@ -111,7 +110,7 @@ inline bool program_exists(const std::string& name) {
   return false;
 }
 
-/// Where this program is; empty where the system does not say.
+/// The path of the running program; empty where the system does not report it.
 inline std::filesystem::path own_program() {
   std::error_code failure;
 #if defined(__APPLE__)
@@ -124,8 +123,8 @@ inline std::filesystem::path own_program() {
 #endif
 }
 
-/// Another program in the place of this process. Returns where it cannot be run.
-/// @param words the arguments, the program's name before them and null behind
+/// Replaces this process by another program. It returns only on failure.
+/// @param words the program's name, the arguments, and null
 inline void become_program(const std::filesystem::path& program, char** words) { ::execv(program.c_str(), words); }
 /// Replaces this process by a program that is searched for on the PATH.
 inline void become_program_named(const char* name, char** words) { ::execvp(name, words); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// platform/steady_mapping.hpp where the system is a POSIX one. Included by that header alone.
-// A page of a mapped file that was cut raises SIGBUS where it is touched, and no handler helps in threads that block
-// all signals, as those of Mesa's CPU driver do. So the file is leased (fcntl, F_SETLEASE) until its bytes have been
-// copied into memory of our own, which then takes the mapping's place at the same addresses.
+// platform/steady_mapping.hpp on POSIX systems. Only that header includes it. Touching a page of a mapped file that was
+// shortened raises SIGBUS, and no handler helps in threads that block all signals, as those of Mesa's CPU driver do. So
+// the file is leased (fcntl, F_SETLEASE) until its bytes have been copied into memory of the process, which then
+// replaces the mapping at the same addresses.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -30,10 +30,11 @@
 
 namespace intaglio::platform {
 
-/// Reading may happen from several threads. One thread calls lease(), and map() where that gave 0.
+/// A mapping whose bytes do not change. Several threads may read. One thread calls lease(), and map() where lease()
+/// gave 0.
 class steady_mapping {
  public:
-  /// @param file open until the end, by an open of its own
+  /// @param file open until the end, opened only for this object
   steady_mapping(file_number file, std::uint64_t size, whole_reader read)
       : file_(file), size_(size), read_(std::move(read)) {}
   steady_mapping(const steady_mapping&) = delete;
@@ -53,12 +54,13 @@ class steady_mapping {
     if (whole_.data() != nullptr) ::munmap(whole_.data(), whole_.size());
   }
 
-  /// From here on nobody writes the file without our having its bytes.
+  /// Takes the lease: from here on nobody can write to the file before its bytes were copied.
   /// @return 0 or an errno: EAGAIN where somebody has it open for writing, EACCES where it is another user's, ENOTSUP
   /// where the system has no leases
   int lease() {
 #if defined(F_SETLEASE)
-    // The thread that the system tells of writers; it alone hears of them, so that the program's signals stay its own.
+    // The thread that the system's signal about writers goes to. Only this thread receives it, so the program's own
+    // signals are not affected.
     std::promise<int> started;
     std::future<int> answer = started.get_future();
     ::sigset_t all, before;
@@ -77,12 +79,12 @@ class steady_mapping {
 #endif
   }
 
-  /// @param alignment of the first byte and of the size, a power of two; zeros fill up the end
+  /// Maps the file. @param alignment of the first byte and of the size, a power of two; zeros fill the end
   /// @return 0 or an errno
   int map(std::uint64_t alignment) {
     const std::uint64_t step = (std::max)(alignment, page_size()),
                         size = (checked_size{size_} + checked_size{step - 1}).value() / step * step;
-    // Zeros first, at a place with room to align, then the file over them.
+    // First zeros at an address with room to align, then the file over them.
     const auto room = static_cast<std::size_t>((checked_size{size} + checked_size{step - page_size()}).value());
     void* const place = ::mmap(nullptr, room, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (place == MAP_FAILED) return errno;
@@ -96,16 +98,17 @@ class steady_mapping {
     return 0;
   }
 
-  /// The file's, and zeros up to a multiple of the alignment.
+  /// The file's bytes, and zeros up to a multiple of the alignment.
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
-  /// True once somebody wanted to write: the bytes are a copy now, in memory of the process.
+  /// True once somebody opened the file for writing: the bytes are now a copy in memory of the process.
   bool copied() const noexcept { return copied_; }
-  /// Whether the bytes could not be copied before they changed; zeros may be in their place.
+  /// Whether the bytes could not be copied before they changed. Zeros may be in their place.
   bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
 
-  /// Has a range in memory, and its pages mapped, where the system can. @return false: the file cannot be read there
+  /// Reads a range into memory and maps its pages, where the system can do that. @return false: the file cannot be read
+  /// there
   bool populate(std::uint64_t from, std::uint64_t count) const {
-#ifdef MADV_POPULATE_READ  // of Linux 5.14
+#ifdef MADV_POPULATE_READ  // Linux 5.14 and newer
     const std::uint64_t begin = from / page_size() * page_size();
     return ::madvise(const_cast<std::byte*>(bytes_.data()) + begin, static_cast<std::size_t>(from + count - begin),
                      MADV_POPULATE_READ) == 0 ||
@@ -128,14 +131,14 @@ class steady_mapping {
     while (!ends_) {
       ::sigwaitinfo(&told, nullptr);
       if (ends_ || ::fcntl(file_, F_GETLEASE) == F_RDLCK) continue;
-      while (!mapped_ && !ends_) std::this_thread::yield();  // somebody was quicker than map()
+      while (!mapped_ && !ends_) std::this_thread::yield();  // a writer came before map()
       if (!ends_) copy();
-      ::fcntl(file_, F_SETLEASE, F_UNLCK);  // and the other may go on
+      ::fcntl(file_, F_SETLEASE, F_UNLCK);  // lets the writer go on
       return;
     }
   }
 
-  /// Puts memory with the same bytes in the mapping's place, at once for all threads that read there.
+  /// Replaces the mapping by memory with the same bytes, atomically for all threads that read there.
   void copy() noexcept {
     void* const made =
         ::mmap(nullptr, bytes_.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -143,7 +146,7 @@ class steady_mapping {
     try {
       if (whole) unchanged = read_(std::span(static_cast<std::byte*>(made), static_cast<std::size_t>(size_)));
     } catch (...) { whole = false; }
-    // The system waits for /proc/sys/fs/lease-break-time, 45 s unless set, then lets the other go on.
+    // The system waits for /proc/sys/fs/lease-break-time, 45 s by default, and then lets the writer go on.
     if (!unchanged) lost_ = true;
     if (whole) {
       ::mprotect(made, bytes_.size(), PROT_READ);

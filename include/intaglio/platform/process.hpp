@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The running process, and work in one of its own.
+// The running process, and work in a child process.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"

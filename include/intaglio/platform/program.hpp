@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Other programs: found, run beside this one, or in its place.
+// Other programs: to find them, to run them beside this one, or to replace this process by one.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a server asks the system beside its library of sockets.
+// System calls of a server beside those of its socket library.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -30,8 +30,8 @@ using socket_number = ::SOCKET;
 using socket_number = int;
 #endif
 
-/// Whether the other side of a TCP connection has said that it sends no more, or is not there at all. Never waits.
-/// Elsewhere than on Linux an end behind bytes that nobody has read yet is not seen.
+/// Whether the other side of a TCP connection has closed it for sending or is gone. It never waits. Outside of Linux a
+/// close behind unread bytes is not seen.
 inline peer_state state_of_peer(socket_number socket) {
 #if defined(__linux__)
   ::tcp_info info{};
@@ -58,7 +58,7 @@ inline peer_state state_of_peer(socket_number socket) {
 #endif
 }
 
-/// Lets the process have that many open files and sockets, as far as it may.
+/// Raises the process's limit of open files and sockets to this number, as far as the system allows.
 inline void allow_open_files([[maybe_unused]] std::size_t count) {
 #if !defined(_WIN32)
   ::rlimit files{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A file as memory whose bytes stay those that were there when it was mapped (io/leased_mapping.hpp).
-// Linux leases the file: who opens it for writing or cuts it waits until its bytes have been copied. Windows shares it
-// with readers alone. Other systems have neither, and refuse.
+// A file mapped to memory whose bytes do not change while it is mapped (io/leased_mapping.hpp). Linux leases the file:
+// a process that opens it for writing or shortens it waits until its bytes have been copied. Windows shares the file
+// only with readers. Other systems have neither and refuse.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How large a terminal is, and how many of its columns a character takes.
+// The size of a terminal, and the number of columns of a character.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -24,7 +24,7 @@ struct terminal_size {
   std::size_t columns = 80, rows = 24;
 };
 
-/// The size of the terminal that stdout is; 80 by 24 where the system does not say.
+/// The size of the terminal of stdout; 80 by 24 where the system does not report it.
 inline terminal_size size_of_terminal() {
   terminal_size out;
 #if defined(_WIN32)
@@ -42,8 +42,8 @@ inline terminal_size size_of_terminal() {
   return out;
 }
 
-/// Columns that a character takes: 0 of marks that stand on the one before, 2 of wide ones, else 1. The C library's
-/// table; 1 where there is none.
+/// Columns of a character: 0 for combining marks, 2 for wide characters, else 1. They come from the C library's table;
+/// 1 where there is none.
 inline std::size_t columns_of_character(char32_t character) {
   if (character < 0x7f) return 1;
 #if defined(_WIN32)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// platform/console.hpp on Windows. Included by that header alone.
+// platform/console.hpp on Windows. Only that header includes it.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -59,7 +59,8 @@ class console {
   std::vector<char*> words_;
 };
 
-/// Whether input comes in this time. A terminal has input at each key, and is then read up to the end of the line.
+/// Waits until input comes or the time is over. A terminal has input at each key; it is then read up to the end of the
+/// line.
 inline bool input_comes(unsigned milliseconds) {
   const HANDLE input = detail::handle_of(standard_input);
   if (::GetFileType(input) != FILE_TYPE_PIPE) return ::WaitForSingleObject(input, milliseconds) == WAIT_OBJECT_0;
@@ -70,7 +71,8 @@ inline bool input_comes(unsigned milliseconds) {
     ::Sleep(10);
   }
 }
-/// Reads input. Lines of a terminal end in \n, and a line that begins with Ctrl-Z is the end. For one thread.
+/// Reads standard input. Lines of a terminal end in a line feed, and a line that begins with Ctrl-Z is the end. For one
+/// thread.
 inline std::int64_t read_input(std::span<std::byte> out) {
   if (!is_terminal(standard_input)) return read_some(standard_input, out);
   static std::string typed;
@@ -101,7 +103,7 @@ inline void (*stop_handler)(int) = nullptr;
 inline BOOL WINAPI on_console_event(DWORD event) {
   const bool asked = event == CTRL_C_EVENT || event == CTRL_BREAK_EVENT;
   stop_handler(asked ? SIGINT : SIGTERM);
-  // The window is closed: Windows ends the process when this returns, and in 5 s anyway.
+  // The window is being closed: Windows ends the process when this function returns, and after 5 s in any case.
   if (!asked) ::Sleep(4500);
   return TRUE;
 }

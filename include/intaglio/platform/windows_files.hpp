@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// platform/files.hpp on Windows. Included by that header alone.
+// platform/files.hpp on Windows. Only that header includes it.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -23,7 +23,7 @@
 namespace intaglio::platform {
 
 namespace detail {
-/// errno from GetLastError(). @return -1
+/// Sets errno from GetLastError(). @return -1
 inline int failed() {
   switch (::GetLastError()) {
     case ERROR_FILE_NOT_FOUND:
@@ -70,7 +70,8 @@ inline OVERLAPPED place(std::uint64_t offset) {
   out.OffsetHigh = static_cast<DWORD>(offset >> 32);
   return out;
 }
-/// The path as CreateFileW takes it at any length: whole and behind \\?\. Devices (NUL, CON) stay as they are.
+/// The path in the form that CreateFileW takes at any length: absolute and behind \\?\. Devices (NUL, CON) are
+/// unchanged.
 inline std::wstring long_path(const std::filesystem::path& path) {
   std::wstring out(1024, L'\0');
   for (DWORD size = 0;; out.resize(size)) {
@@ -96,7 +97,7 @@ inline file_number open_file(const std::filesystem::path& path, file_access how)
               makes = reads                           ? OPEN_EXISTING
                       : how == file_access::write_new ? CREATE_NEW
                                                       : OPEN_ALWAYS,
-              // A folder opens with this flag alone; status_of says then what it is.
+              // A folder opens only with this flag; status_of then says what it is.
       flags = reads ? FILE_FLAG_BACKUP_SEMANTICS : FILE_ATTRIBUTE_NORMAL;
   return detail::number_of(
       ::CreateFileW(detail::long_path(path).c_str(), wanted, shared, nullptr, makes, flags, nullptr),
@@ -161,7 +162,7 @@ inline bool cut_file(file_number file, std::uint64_t size) {
 inline bool flush_file(file_number file) {
   return ::FlushFileBuffers(detail::handle_of(file)) || detail::failed() == 0;
 }
-/// Windows keeps names by itself.
+/// Does nothing: Windows flushes names itself.
 inline void flush_folder(const std::filesystem::path&) {}
 inline bool replace_file(const std::filesystem::path& from, const std::filesystem::path& over) {
   return ::MoveFileExW(detail::long_path(from).c_str(), detail::long_path(over).c_str(),
@@ -172,13 +173,13 @@ inline bool remove_file(const std::filesystem::path& path) {
   return ::DeleteFileW(detail::long_path(path).c_str()) || detail::failed() == 0;
 }
 
-/// The lock is on a byte that no file has, so that others may read what is locked.
+/// Locks a byte behind the end of any file, so that others can read the locked file.
 inline bool lock_file(file_number file, bool waits = false) {
   OVERLAPPED at = detail::place(~std::uint64_t{0} >> 1);
   const DWORD how = LOCKFILE_EXCLUSIVE_LOCK | (waits ? 0 : LOCKFILE_FAIL_IMMEDIATELY);
   return ::LockFileEx(detail::handle_of(file), how, 0, 1, 0, &at) || detail::failed() == 0;
 }
-/// By a file in it that only one process can have, and that goes with the process.
+/// Locks a folder by a file in it that only one process can open and that is deleted with the process.
 inline file_number lock_folder(const std::filesystem::path& path) {
   const file_number out =
       detail::number_of(::CreateFileW(detail::long_path(path / ".lock").c_str(), GENERIC_READ | GENERIC_WRITE, 0,
@@ -205,11 +206,11 @@ inline std::string cache_home() {
   const wchar_t* const local = ::_wgetenv(L"LOCALAPPDATA");
   return local != nullptr ? utf8_of(local) : std::string{};
 }
-/// Windows tells caches and what a program remembers not apart.
+/// The folder of cache_home(): Windows does not separate caches from state.
 inline std::string state_home() { return cache_home(); }
 inline bool make_private_folders(const std::filesystem::path& folder) {
   std::error_code failure;
-  std::filesystem::create_directories(folder, failure);  // what is below a profile is its user's alone
+  std::filesystem::create_directories(folder, failure);  // folders in a user's profile are private to the user
   if (!failure) return true;
   errno = EACCES;
   return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// windows.h with as few of its macros as it can do with. Included by this room's Windows headers alone.
+// windows.h with as few of its macros as possible. Only the Windows headers of platform/ include it.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -17,7 +17,7 @@
 
 namespace intaglio::platform {
 
-/// The library's texts are UTF-8, Windows' UTF-16. What is neither becomes U+FFFD.
+/// UTF-16, which Windows uses, from UTF-8, which the library uses. Invalid input becomes U+FFFD.
 inline std::wstring wide_of(std::string_view text) {
   const int from = static_cast<int>(text.size()),
             size = ::MultiByteToWideChar(CP_UTF8, 0, text.data(), from, nullptr, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// platform/process.hpp on Windows. Included by that header alone.
+// platform/process.hpp on Windows. Only that header includes it.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -18,8 +18,8 @@ namespace intaglio::platform {
 using process_number = unsigned long;
 inline process_number process_id() { return ::GetCurrentProcessId(); }
 
-/// Windows cannot fork, so `work` runs here, on this thread. Of the limits output_bytes alone is kept: what `work`
-/// takes of time and memory is bounded by what it keeps to itself.
+/// Runs `work` on this thread, since Windows cannot fork. Only the limit output_bytes is enforced; time and memory are
+/// bounded only by the limits that `work` itself has.
 template <class Work>
 limited_result run_limited(const process_limits& limits, Work&& work) {
   try {

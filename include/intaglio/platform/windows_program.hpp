@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// platform/program.hpp on Windows. Included by that header alone.
+// platform/program.hpp on Windows. Only that header includes it.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -20,7 +20,7 @@
 namespace intaglio::platform {
 
 namespace detail {
-/// A word of a command line as CommandLineToArgvW reads it back.
+/// Quotes a word of a command line so that CommandLineToArgvW reads it back.
 inline std::string quoted(const std::string& word) {
   if (!word.empty() && word.find_first_of(" \t\n\v\"") == std::string::npos) return word;
   std::string out = "\"";
@@ -42,7 +42,7 @@ inline std::filesystem::path found_program(const std::string& name) {
   const DWORD size = ::SearchPathW(nullptr, wide_of(name).c_str(), L".exe", out.size(), out.data(), nullptr);
   return size == 0 || size >= out.size() ? std::filesystem::path{} : std::filesystem::path(out.data());
 }
-/// @return the process; null: errno says why
+/// Starts a program. @return the process; null: errno has the reason
 inline HANDLE started(const std::filesystem::path& program, const std::vector<std::string>& words,
                       ::STARTUPINFOW& streams) {
   std::wstring line = command_line(words);
@@ -120,7 +120,7 @@ inline std::filesystem::path own_program() {
   return size == 0 || size >= out.size() ? std::filesystem::path{} : std::filesystem::path(out.data());
 }
 
-/// Windows has no such thing: the other program runs with the streams of this one, which ends with its status.
+/// Runs the other program with the streams of this one and ends with its status: Windows cannot replace a process.
 inline void become_program(const std::filesystem::path& program, char** words) {
   std::vector<std::string> texts;
   for (; *words != nullptr; ++words) texts.emplace_back(*words);
@@ -128,7 +128,7 @@ inline void become_program(const std::filesystem::path& program, char** words) {
   if (!named.has_extension()) named += ".exe";
   ::STARTUPINFOW streams{};
   streams.cb = sizeof streams;
-  // Ctrl-C is the other program's.
+  // Ctrl-C goes to the other program.
   ::SetConsoleCtrlHandler(nullptr, TRUE);
   if (const HANDLE child = detail::started(named, texts, streams)) std::exit(detail::status_at_end(child));
   ::SetConsoleCtrlHandler(nullptr, FALSE);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// platform/steady_mapping.hpp on Windows. Included by that header alone.
+// platform/steady_mapping.hpp on Windows. Only that header includes it.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -14,7 +14,7 @@
 
 namespace intaglio::platform {
 
-/// Nobody can write a file that opened_again() has, so its mapping is steady by itself.
+/// A mapping whose bytes do not change: nobody can write a file that opened_again() has open.
 class steady_mapping {
  public:
   steady_mapping(file_number file, std::uint64_t size, whole_reader) : file_(file), size_(size) {}
@@ -24,9 +24,9 @@ class steady_mapping {
     if (place_ != nullptr) unmap_file(place_, static_cast<std::size_t>(size_));
   }
 
-  /// @return 0
+  /// Does nothing. @return 0
   int lease() { return 0; }
-  /// Windows fills up the last page with zeros, and nothing beyond it. @return 0 or an errno
+  /// Maps the file. Windows fills the last page with zeros and maps nothing behind it. @return 0 or an errno
   int map(std::uint64_t alignment) {
     const std::uint64_t step = (std::max)(alignment, page_size());
     if (step > page_size()) return ENOTSUP;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// An activation on the CPU: the steps of its expression, each rounded as the kernels round it.
+// An activation on the CPU: computes the steps of its expression and rounds each as the kernels do.
 #pragma once
 
 #include <array>
@@ -83,7 +83,7 @@ inline float evaluate(const shader::expression& f, float gate, float up) {
   return f.size == 0 ? 0.0f : y[f.size - 1u];
 }
 
-/// The kernel gated: output[i] = scale * f(gate[i] / scale, up[i]). @shape all of one size
+/// Kernel gated on the CPU: output[i] = scale * f(gate[i] / scale, up[i]). @shape all of the same size
 inline void gated(const shader::expression& f, std::span<const float> gate, std::span<const float> up,
                   std::span<float> output, float scale = 1) {
   for (std::size_t i = 0; i < output.size(); ++i) output[i] = scale * evaluate(f, gate[i] / scale, up[i]);

@@ -19,21 +19,21 @@ namespace intaglio::reference {
 struct attention_shape {
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, context = 0;
   kernels::element cache_element = kernels::element::f16;
-  float scale = 0;                 ///< of scores; 0: 1 / sqrt(head_dim)
-  std::uint32_t window = 0;        ///< positions up to its own that a token sees; 0: all
+  float scale = 0;                 ///< factor of scores; 0: 1 / sqrt(head_dim)
+  std::uint32_t window = 0;        ///< number of positions that a token sees, up to and including its own; 0: all
   std::uint32_t ahead = 0;         ///< positions of the pass behind its own that a token sees
-  bool ring = false;               ///< position p is in slot p % context, context being a multiple of a span
-  float softcap = 0;               ///< scores s are softcap * tanh(s / softcap); 0: they stay
-  std::span<const float> sinks{};  ///< [heads]: a score more in each head's softmax, whose value is 0; empty: none
+  bool ring = false;               ///< position p is in slot p % context; context is then a multiple of a span
+  float softcap = 0;               ///< scores s become softcap * tanh(s / softcap); 0: they stay unchanged
+  std::span<const float> sinks{};  ///< [heads]: one more score in each head's softmax, whose value is 0; empty: none
 };
 
-/// What attention knows of some positions: the largest score, the sum of exp(score - maximum), and that of the values
-/// weighted so.
+/// The state of attention over some positions: the largest score, the sum of exp(score - maximum), and the sum of the
+/// values with these weights.
 struct attention_sums {
   float maximum = 0, total = 0;
   std::vector<float> values;  ///< [head_dim]
 
-  /// Takes in what a later span has.
+  /// Merges the state of a later span into this one.
   void merge(const attention_sums& later) {
     const float merged = std::fmax(maximum, later.maximum);
     const float old_factor = kernels::arithmetic::exp(maximum - merged),
@@ -45,7 +45,8 @@ struct attention_sums {
   }
 };
 
-/// q . k of one position: quarter k of the lanes takes chunks k, k + 4, ... of 8 channels, four accumulators each.
+/// The score q . k of one position: quarter k of the lanes takes chunks k, k + 4, ... of 8 channels, with four
+/// accumulators each.
 inline float attention_score(const attention_shape& shape, std::span<const float> query,
                              std::span<const std::byte> keys, std::uint32_t kv_head, std::uint32_t position) {
   std::array<std::array<float, 4>, 4> sums{};
@@ -63,8 +64,8 @@ inline float attention_score(const attention_shape& shape, std::span<const float
   return product(shape.softcap, 1.0f - 2.0f / power);
 }
 
-/// One span, `count` positions from `first` on, of which those from `from` on are seen: octets of 8 positions, four
-/// groups of 8 octets.
+/// Attention over one span: `count` positions from `first` on, of which those from `from` on are seen. The sums run
+/// over octets of 8 positions, in four groups of 8 octets.
 inline attention_sums attend_span(const attention_shape& shape, std::span<const float> query,
                                   std::span<const std::byte> keys, std::span<const std::byte> values,
                                   std::uint32_t kv_head, std::uint32_t first, std::uint32_t count,
@@ -101,8 +102,8 @@ inline attention_sums attend_span(const attention_shape& shape, std::span<const 
   return out;
 }
 
-/// Attention of one token of a pass over `tokens` from `position` on, over the positions that its shape lets it see, as
-/// far as they are below context.
+/// Attention of one token of a pass over `tokens` from `position` on. It covers the positions that the shape lets the
+/// token see and that are below context.
 /// @shape query, output: [heads, head_dim]; keys, values: a layer's cache of cache_element (kernels/cache_layout.hpp)
 inline void attend_token(const attention_shape& shape, std::span<const float> query, std::span<const std::byte> keys,
                          std::span<const std::byte> values, std::uint32_t position, std::uint32_t tokens,
@@ -127,8 +128,8 @@ inline void attend_token(const attention_shape& shape, std::span<const float> qu
   }
 }
 
-/// output[token, head, :] = softmax(q k^T * scale) v of each token of a pass, as attend_token has it.
-/// @shape query, output: [tokens, heads, head_dim]; keys, values as of attend_token
+/// Kernel attention: output[token, head, :] = softmax(q k^T * scale) v for each token of a pass, as in attend_token.
+/// @shape query, output: [tokens, heads, head_dim]; keys, values as for attend_token
 inline void attention(const attention_shape& shape, std::span<const float> query, std::span<const std::byte> keys,
                       std::span<const std::byte> values, std::uint32_t position, std::uint32_t tokens,
                       std::span<float> output) {

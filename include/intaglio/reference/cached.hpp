@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A layer's keys, or values, on the CPU, in each form that caches have (kernels/cache_layout.hpp).
+// The keys or values of a layer on the CPU, in each form that caches have (kernels/cache_layout.hpp).
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace intaglio::reference {
 
-/// The factor of a block of channels, and what these are multiplied with, before they are rounded to codes. A channel
-/// that is no number, or infinite, makes the factor none.
+/// The factor of a block of channels, and the factor by which channels are multiplied before they are rounded to codes.
+/// A channel that is NaN or infinite makes the factor NaN.
 /// @source ggml-quants.c, quantize_row_q8_0_ref and quantize_row_q4_0_ref
 struct cache_factors {
   float factor = 0, inverse = 0;
@@ -36,7 +36,7 @@ struct cache_factors {
   }
 };
 
-/// The form of a layer's keys, or values. What it reads and writes is given: bytes of the whole layer.
+/// The form of a layer's keys or values. The functions read from and write to the bytes of the whole layer.
 struct cached {
   kernels::element type = kernels::element::f16;
   bool is_value = false;
@@ -46,14 +46,14 @@ struct cached {
     return is_value ? kernels::value_cache_bytes(type, kv_heads, head_dim, context)
                     : kernels::key_cache_bytes(type, kv_heads, head_dim, context);
   }
-  /// What is held of one channel of a position.
+  /// The stored value of one channel of a position.
   float read(std::span<const std::byte> from, std::uint32_t head, std::uint32_t position, std::uint32_t channel) const {
     if (!kernels::is_coded(type)) return elements::read(from, type, index(head, position, channel));
     const auto at = place(head, position, channel);
     const int value = static_cast<int>(code(from, at, channel % 8));
     return static_cast<float>(bits() == 8 ? static_cast<std::int8_t>(value) : value - 8) * factor(from, at);
   }
-  /// Holds a head of a position, [head_dim].
+  /// Stores a head of a position, [head_dim].
   void store(std::span<std::byte> into, std::uint32_t head, std::uint32_t position,
              std::span<const float> values) const {
     if (!kernels::is_coded(type)) {
@@ -72,13 +72,13 @@ struct cached {
         into[at] = static_cast<std::byte>(others | std::uint32_t{factors.code(block[c], bits())} << shift);
       }
     }
-    // The word of a block's factor has one more, of the next block or of none.
+    // The word of a block's factor also has the factor of the next block, or of none.
     if (kernels::cache_blocks(head_dim) % 2 != 0) {
       const auto last = place(head, position, (kernels::cache_blocks(head_dim) - 1) * kernels::cache_block).factor;
       elements(into, kernels::element::f16).store(last / 2 + 1, 0);
     }
   }
-  /// A channel's code and its factor, of a coded cache.
+  /// The code and the factor of a channel in a coded cache.
   std::uint32_t code_of(std::span<const std::byte> from, std::uint32_t head, std::uint32_t position,
                         std::uint32_t channel) const {
     return code(from, place(head, position, channel), channel % 8);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The order of floating-point operations that every kernel keeps (docs/kernels.md), in plain C++: 32 virtual lanes and
-// a butterfly. Every product that meets a sum goes through `product`, so that no compiler joins the two into one
+// a butterfly. Every product that is added to a sum goes through `product`, so no compiler fuses the two into one
 // rounding, whatever its flags.
 #pragma once
 
@@ -23,15 +23,15 @@ inline constexpr std::size_t virtual_lanes = 32;
 
 using kernels::arithmetic::product;
 
-/// Sum over the lanes: lane v with v ^ 16, then 8, 4, 2, 1, always lower + higher.
+/// The sum over the lanes: lane v with v ^ 16, then 8, 4, 2, 1, always lower + higher.
 inline float butterfly(std::array<float, virtual_lanes> lanes) {
   for (std::size_t step = virtual_lanes / 2; step != 0; step /= 2)
     for (std::size_t v = 0; v < step; ++v) lanes[v] += lanes[v + step];
   return lanes[0];
 }
 
-/// Sum of a[i] * b[i] as the head has it: virtual lane v takes 8 neighbours of every 256 into as many accumulators,
-/// each product rounded before it is added; the accumulators are then summed pairwise.
+/// The sum of a[i] * b[i] as the head computes it. Virtual lane v takes 8 neighbours of every 256 into 8 accumulators,
+/// and each product is rounded before it is added. The accumulators are then summed pairwise.
 inline float dot(std::span<const float> a, std::span<const float> b) {
   constexpr std::size_t per_lane = 8;
   std::array<std::array<float, per_lane>, virtual_lanes> sums{};
@@ -49,8 +49,8 @@ inline float dot(std::span<const float> a, std::span<const float> b) {
   return butterfly(lanes);
 }
 
-/// 1 / root mean square of x, [width]: sums of squares of blocks of 128 by quads, lane v then sums blocks v, v + 32,
-/// ..., a butterfly each time.
+/// 1 / root mean square of x, [width]. Quads sum the squares of blocks of 128; lane v then sums blocks v, v + 32, ...;
+/// each sum ends with a butterfly.
 inline float inverse_rms(std::span<const float> x, float eps) {
   constexpr std::size_t block = 4 * virtual_lanes;
   const auto square = [&](std::size_t i) { return i < x.size() ? product(x[i], x[i]) : 0.0f; };
@@ -74,7 +74,7 @@ inline void rms_norm(std::span<const float> x, std::span<const float> weight, fl
   for (std::size_t i = 0; i < x.size(); ++i) y[i] = product(product(x[i], weight[i]), r);
 }
 
-/// The mean of x, [width]: quads v, v + 32, ... one after the other, then these 32 sums one after the other.
+/// The mean of x, [width]: each of 32 sums takes quads v, v + 32, ... in order; these sums are then added in order.
 inline float mean(std::span<const float> x) {
   std::array<float, virtual_lanes> sums{};
   for (std::size_t quad = 0; quad < x.size() / 4; ++quad)
@@ -94,8 +94,8 @@ inline void layer_norm(std::span<const float> x, std::span<const float> weight, 
   for (std::size_t i = 0; i < bias.size(); ++i) y[i] += bias[i];
 }
 
-/// Elements of caches and dense weights, read and written as the kernels do; `bytes` holds them little-endian and
-/// tightly.
+/// Elements of caches and dense weights, read and written as the kernels do. `bytes` holds them in little-endian order
+/// without gaps.
 class elements {
  public:
   elements(std::span<std::byte> bytes, kernels::element type) : bytes_(bytes), type_(type) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The memory of a device that runs a plan, on the CPU, byte for byte as there (plan/table.hpp).
+// The memory of a device that runs a plan, on the CPU, byte for byte as on the device (plan/table.hpp).
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,12 @@
 
 namespace intaglio::reference {
 
-/// Bytes of weights[slot] of a layer in device layout; layer is 0 for global weights. They must outlive the machine.
+/// Gives the bytes of weights[slot] of a layer in device layout; layer is 0 for global weights. The bytes must outlive
+/// the machine.
 using weight_bytes = std::function<std::span<const std::byte>(std::uint32_t slot, std::uint32_t layer)>;
 
 struct device_memory {
-  /// Memory for any sequence of the table, filled with `poison`, so that a read of what nobody wrote shows.
+  /// Memory for any sequence of the table, filled with `poison`, so that a read of unwritten bytes shows.
   device_memory(const plan::table& of, weight_bytes from, std::byte poison = std::byte{0xCD})
       : table(&of), weights(std::move(from)) {
     const std::uint64_t arena_bytes =
@@ -42,7 +43,8 @@ struct device_memory {
   std::vector<std::vector<std::byte>> keys, values, kept;  ///< by layer
   std::vector<std::uint32_t> state, ring, trace;           ///< words
 
-  /// What the host's feed does: position, the tokens of a pass, and the parameters of sampling as they are.
+  /// Does what the host's feed does: it writes the position and the tokens of a pass; the parameters of sampling stay
+  /// unchanged.
   void feed(std::uint32_t position, std::span<const std::uint32_t> tokens) {
     state[kernels::state::position] = position;
     state[kernels::state::count] = static_cast<std::uint32_t>(tokens.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One dispatch of a plan on the CPU: its operands and constants by name.
+// One dispatch of a plan on the CPU, with access to its operands and constants by name.
 #pragma once
 
 #include <algorithm>
@@ -69,13 +69,13 @@ struct dispatch_call {
     return face().specialization_index("tile_tokens") < face().specialization_count() ? constant("tile_tokens") : 1;
   }
 
-  /// The norm in front of a quantisation; none where nothing normalises.
+  /// The weight of the norm in front of a quantisation; empty where there is no norm.
   std::span<const float> norm_of(std::size_t width) const {
     return static_cast<kernels::prologue>(constant("prologue")) == kernels::prologue::quantize
                ? std::span<const float>{}
                : weight<float>("norm_weight").first(width);
   }
-  /// Rows of the input as they are or normalised, as the prologue says.
+  /// Rows of the input, normalised where the prologue says so.
   std::vector<float> input_behind_norm(std::size_t rows, std::size_t columns) const {
     const auto input = memory<float>("input").first(rows * columns);
     std::vector<float> y(input.begin(), input.end());
@@ -87,12 +87,14 @@ struct dispatch_call {
   }
 };
 
-/// The reference of a kernel: `run()` of a dispatch_call. Each kernel has its own in reference/calls/.
+/// The reference of a kernel: a dispatch_call with `run()`. Each kernel has one in reference/calls/.
 template <class Kernel>
 struct call_of;
-/// Base of calls of kernels without a reference of their own: each session alone is the reference.
+/// Base of the calls of kernels that have no reference of their own: their reference is a run of each session by
+/// itself.
 struct has_no_call {};
-/// The reference of those that do all layers is the chain.
+/// Whether a kernel has a reference. The reference of resident kernels, which run all layers, is the chain of single
+/// dispatches.
 template <class Kernel>
 concept has_call = !kernels::all_layers<Kernel> && !std::is_base_of_v<has_no_call, call_of<Kernel>>;
 

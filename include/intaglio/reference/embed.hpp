@@ -12,10 +12,10 @@
 
 namespace intaglio::reference {
 
-/// output[token, :] = table[state.tokens[token], :] * scale (0: none) for token < min(state.count, max_tokens); an id
-/// at or past vocab_size reads row 0. To a token's row one of `kinds` is added, of the second text or not, and the one
-/// of its position, or the last (none where these are empty). Writes state.history[position + token] where that is
-/// below `context`.
+/// Kernel embed: output[token, :] = table[state.tokens[token], :] * scale (0: none) for token < min(state.count,
+/// max_tokens). An id at or past vocab_size reads row 0. Adds the row of `kinds` for the token's text (first or
+/// second), and the row of its position or the last one; an empty table adds nothing. Writes state.history[position +
+/// token] where that position is below `context`.
 /// @shape table: [vocab_size, width] of `type` (kernels/matmul_layout.hpp); output: [max_tokens, width]; state:
 /// state::words(max_tokens, context) words
 inline void embed(std::span<const std::byte> table, kernels::codec type, std::uint32_t vocab_size, std::uint32_t width,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernels route, expert_tiles and expert_sum, and matmul by the experts that route chose, on the CPU.
+// Kernels route, expert_tiles and expert_sum, and matmul with the experts that route chose, on the CPU.
 #pragma once
 
 #include <algorithm>
@@ -14,18 +14,19 @@
 
 namespace intaglio::reference {
 
-/// How a token's experts are chosen, and what they count.
+/// How a token's experts are chosen and weighed.
 struct routing {
-  bool over_all = false;           ///< what the experts count adds up to 1 over all, not over those that were chosen
-  std::span<const float> scale{};  ///< what each expert's part is multiplied by, [experts]; none: 1
-  expert_score score = expert_score::logit;  ///< of another one an expert counts its score; over_all: as it is
-  std::span<const float> choosing{};         ///< of such scores: added for the choice alone, [experts]; none: 0
-  float factor = 1.f;                        ///< of each part
-  float added = 0.f;                         ///< of such scores: to the sum by which parts are divided
-  float least = 0.f;                         ///< that sum where it is smaller
+  bool over_all = false;                     ///< the weights add up to 1 over all experts, not over the chosen ones
+  std::span<const float> scale{};            ///< factor of each expert's weight, [experts]; empty: 1
+  expert_score score = expert_score::logit;  ///< kind of scores; where they are not logits a weight is the score over
+                                             ///< the sum of the chosen ones, or with over_all the score itself
+  std::span<const float> choosing{};         ///< for such scores: added only for the choice, [experts]; empty: 0
+  float factor = 1.f;                        ///< factor of each weight
+  float added = 0.f;                         ///< for such scores: added to the sum by which weights are divided
+  float least = 0.f;                         ///< the smallest sum by which weights are divided
 };
 
-/// Scores of a token's experts, [experts], that are no logits.
+/// The scores of a token's experts, [experts], for kinds of scores that are not logits.
 inline std::vector<float> expert_scores(std::span<const float> logits, expert_score by) {
   std::vector<float> out;
   if (by == expert_score::logistic) {
@@ -39,7 +40,7 @@ inline std::vector<float> expert_scores(std::span<const float> logits, expert_sc
   return out;
 }
 
-/// The choice of a token whose experts count by scores that are no logits.
+/// The choice of a token whose experts have scores that are not logits.
 inline void scored_route(std::span<const float> logits, std::span<std::uint32_t> choice, const routing& how) {
   const std::size_t used = choice.size() / 2;
   const std::vector<float> parts = expert_scores(logits, how.score);
@@ -64,7 +65,8 @@ inline void scored_route(std::span<const float> logits, std::span<std::uint32_t>
   }
 }
 
-/// @shape  logits: [experts] of one token, their bias added; choice: [2 * experts used]
+/// Kernel route for one token.
+/// @shape  logits: [experts], their bias added; choice: [2 * experts used]
 inline void route(std::span<const float> logits, std::span<std::uint32_t> choice, const routing& how = {}) {
   if (how.score != expert_score::logit) return scored_route(logits, choice, how);
   const std::size_t used = choice.size() / 2;
@@ -92,15 +94,15 @@ inline void route(std::span<const float> logits, std::span<std::uint32_t> choice
   }
 }
 
-/// Logits of some tokens, [tokens, experts], and a bias [experts] in every row.
+/// Logits of tokens, [tokens, experts], with a bias [experts] added to every row.
 inline std::vector<float> biased_logits(std::span<const float> logits, std::span<const float> bias) {
   std::vector<float> out(logits.begin(), logits.end());
   for (std::size_t i = 0; i < out.size(); ++i) out[i] += bias[i % bias.size()];
   return out;
 }
 
-/// What experts gave and the bias of each. @shape given: [tokens * used, rows]; choice: [tokens, 2 * used]; bias:
-/// [experts, rows]
+/// Results of experts with the bias of each expert added. @shape given: [tokens * used, rows]; choice: [tokens, 2 *
+/// used]; bias: [experts, rows]
 inline std::vector<float> biased_experts(std::span<const float> given, std::span<const std::uint32_t> choice,
                                          std::size_t used, std::span<const float> bias) {
   std::vector<float> out(given.begin(), given.end());
@@ -111,7 +113,8 @@ inline std::vector<float> biased_experts(std::span<const float> given, std::span
   return out;
 }
 
-/// Words behind the lists that hold anything have no meaning but a count of 0.
+/// Kernel expert_tiles: lists of the tokens of each expert. Behind the last list that has tokens, only a count of 0 has
+/// a meaning.
 /// @shape  choice: [tokens, 2 * used]; tiles: [expert_tile_count, 2 + list_tokens]
 inline void expert_tiles(std::span<const std::uint32_t> choice, std::size_t used, std::uint32_t experts,
                          std::uint32_t list_tokens, std::span<std::uint32_t> tiles) {
@@ -131,7 +134,7 @@ inline void expert_tiles(std::span<const std::uint32_t> choice, std::size_t used
   for (; at < tiles.size(); at += words) tiles[at + 1] = 0;
 }
 
-/// The choice that lists stand for; weights stay as they are.
+/// The choice that lists were made from; the weights in `choice` are unchanged.
 inline void choice_of_tiles(std::span<const std::uint32_t> tiles, std::uint32_t list_tokens, std::size_t used,
                             std::span<std::uint32_t> choice) {
   const std::size_t words = list_tokens + std::size_t{2};
@@ -140,9 +143,10 @@ inline void choice_of_tiles(std::span<const std::uint32_t> tiles, std::uint32_t 
       choice[tiles[at + 2 + i] / used * 2 * used + tiles[at + 2 + i] % used] = tiles[at];
 }
 
-/// Products of matmul by the experts of each token's choice, store or gated; shape is an expert's.
-/// @shape  input: [tokens, columns], or [tokens * used, columns] where each expert has its own; output: [tokens * used,
-/// rows or rows / 2]
+/// Kernel matmul with the experts of each token's choice, for the epilogues store and gated. `shape` is that of one
+/// expert.
+/// @shape  input: [tokens, columns], or [tokens * used, columns] where each expert has its own input; output: [tokens *
+/// used, rows or rows / 2]
 inline void expert_matmul(const matmul_shape& shape, std::size_t used, bool own_input, std::span<const float> input,
                           std::span<const std::uint32_t> choice, std::span<const std::byte> weight,
                           std::span<float> output) {
@@ -156,7 +160,7 @@ inline void expert_matmul(const matmul_shape& shape, std::size_t used, bool own_
   }
 }
 
-/// output += the weighed sum of what the experts gave.
+/// Kernel expert_sum: output += the weighted sum of the results of experts.
 /// @shape  input: [tokens * used, width]; choice: [tokens, 2 * used]; output: [tokens, width]
 inline void expert_sum(std::span<const float> input, std::span<const std::uint32_t> choice, std::size_t used,
                        std::size_t width, std::span<float> output) {

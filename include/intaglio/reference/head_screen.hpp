@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Kernels head_screen and head_rescore on the CPU: which logits a pass can do without, proven bounds of all, and the
-// exact ones of the rest.
+// Kernels head_screen and head_rescore on the CPU: proven bounds of all logits, and the exact logits of those that can
+// matter.
 #pragma once
 
 #include <algorithm>
@@ -16,20 +16,22 @@
 
 namespace intaglio::reference {
 
-/// Further below the largest logit, and the head is dense.
+/// With a larger reach below the largest logit the whole head is computed exactly.
 inline constexpr float farthest_reach = 8.0f;
 inline constexpr std::uint32_t fewest_shares = 16;
 
-/// What counts is not more than `reach` below the logit of `rank`, both before any penalty; rank 0: everything counts.
+/// Which logits can matter: those at most `reach` below the logit of `rank`, both before any penalty. rank 0: all of
+/// them.
 struct screening {
   std::uint32_t rank = 0;
   float reach = 0;
 };
 
-/// Below that a logit is not the first, is none of the top k, or has weight 0 whatever the filters: weights are 0 from
-/// 25 octaves on, at temperature 1, at which the filters act, and at the one asked for. A penalty over 1 raises no
-/// logit, and lowers no more than `recent` of those that rank before.
-/// @param recent tokens before the one that is drawn, groups: workgroups that know their largest lower bound each
+/// Logits below the bound cannot matter: they are not the first, are not among the top k, or have weight 0 whatever the
+/// filters. Weights are 0 from 25 octaves on, at temperature 1, at which the filters act, and at the temperature of the
+/// request. A penalty over 1 raises no logit, and lowers at most `recent` of those that rank before.
+/// @param recent number of tokens before the one that is drawn  @param groups number of workgroups, each of which knows
+/// its largest lower bound
 inline screening screening_of(const sampling& s, std::uint32_t recent, std::uint32_t rows, std::uint32_t groups) {
   const std::uint32_t penalised = s.repeat_penalty == 1.0f ? 0 : (std::min)(s.repeat_last_n, recent);
   if (penalised != 0 && !(s.repeat_penalty > 1.0f)) return {};
@@ -50,7 +52,7 @@ inline screening screening_of(const sampling& s, std::uint32_t recent, std::uint
   return out.rank <= groups ? out : screening{};
 }
 
-/// The least of the largest lower bounds of `rank` shares of the workgroups: `rank` logits reach it.
+/// The smallest of the largest lower bounds of `rank` shares of the workgroups: at least `rank` logits reach it.
 inline float least_of_shares(std::span<const float> lowest, std::uint32_t rank) {
   float out = std::numeric_limits<float>::infinity();
   for (std::size_t share = 0; share < rank; ++share) {
@@ -61,8 +63,8 @@ inline float least_of_shares(std::span<const float> lowest, std::uint32_t rank) 
   return out;
 }
 
-/// Bounds of every logit. Their bits are not fixed, what they promise is: lower <= the kernel's logit <= upper;
-/// infinite where nothing is known.
+/// Bounds of every logit. Their bits are not defined, only lower <= the kernel's logit <= upper. They are infinite
+/// where nothing is known.
 struct logit_bounds {
   std::vector<float> y;             ///< the normalised activations, [columns]
   std::vector<float> lower, upper;  ///< [rows]
@@ -77,7 +79,7 @@ inline logit_bounds head_screen(std::span<const float> input, std::span<const fl
   rms_norm(input, norm_weight, eps, out.y);
   double magnitude = 0;
   for (const float y : out.y) magnitude += std::abs(static_cast<double>(y));
-  // Half a step a column, and every floating-point error of the exact logit.
+  // Half a quantisation step for each column, and every floating-point error of the exact logit.
   const double apart = (0.502 + static_cast<double>(columns / 32 + 16) * 1.6e-5) * magnitude;
   const bool usual = std::isfinite(magnitude) && magnitude >= 1e-15 && magnitude <= 1e15;
   for (std::size_t row = 0; row < rows; ++row) {
@@ -92,7 +94,7 @@ inline logit_bounds head_screen(std::span<const float> input, std::span<const fl
   return out;
 }
 
-/// Exact logits in the place of the bounds that reach `least`: what is below cannot be asked for.
+/// Replaces bounds that reach `least` by exact logits; logits below it cannot matter.
 /// @shape y: [columns]; weight: [rows, columns] of `type`; bounds: [rows]
 inline void head_rescore(std::span<const float> y, std::span<const std::byte> weight, kernels::element type,
                          float least, std::span<float> bounds) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs a plan's table on the CPU, dispatch by dispatch, with every buffer open to the caller: the oracle of kernels,
-// fusions and plans. Nothing here is fast. Buffers are as on the device, byte for byte (plan/table.hpp).
+// fusions and plans. It is not fast. Buffers are as on the device, byte for byte (plan/table.hpp).
 #pragma once
 
 #include <functional>
@@ -39,7 +39,7 @@
 
 namespace intaglio::reference {
 
-/// The call of a batch's kernel, whose reference is each session alone.
+/// A kernel for a batch of sessions: its reference is a run of each session by itself.
 template <>
 struct call_of<kernels::pages_kernel> : has_no_call {};
 
@@ -47,7 +47,7 @@ class machine : public device_memory {
  public:
   using device_memory::device_memory;
 
-  /// All dispatches of a sequence in their order; `after(dispatch, layer)` sees the buffers behind each.
+  /// Runs all dispatches of a sequence in order; `after(dispatch, layer)` sees the buffers after each.
   void run(const plan::sequence& s, const std::function<void(const plan::dispatch&, std::uint32_t)>& after = {}) {
     auto part = [&](std::span<const plan::dispatch> dispatches, std::uint32_t layer) {
       for (const auto& d : dispatches) {

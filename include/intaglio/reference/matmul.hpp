@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernels matmul, turn and norm_add on the CPU. matmul's prologue `norm` is reference::rms_norm called before.
+// Kernels matmul, turn and norm_add on the CPU. For matmul's prologue `norm` callers first call reference::rms_norm.
 #pragma once
 
 #include <algorithm>
@@ -32,8 +32,8 @@ struct matmul_shape {
   shader::activation_function gate{};                                ///< gated
 };
 
-/// 32 columns of a row: of half h of them (sum of code * x) * d[h], plus offset[h] * (sum of x). Unless `quantize_f16`,
-/// both halves have the factors of the first.
+/// The weights of 32 columns of a row, in two parts of 16 columns. Part h adds (sum of code * x) * d[h] + offset[h] *
+/// (sum of x). Where `in_halves` is false both parts have the factors of the first.
 struct weight_block {
   std::array<std::int32_t, 32> codes{};
   std::array<float, 2> d{}, offset{};
@@ -51,12 +51,12 @@ inline float half(const std::byte* at) { return f32_from_f16(word16(at)); }
 inline std::int32_t signed_byte(std::byte b) { return static_cast<std::int8_t>(std::to_integer<unsigned>(b)); }
 inline unsigned byte(std::byte b) { return std::to_integer<unsigned>(b); }
 
-/// The code of column `i` of block b, row r.
+/// The code of column `i` of block b in row r.
 inline std::uint8_t code_at(const kernels::layout::group_places& at, const std::byte* group, std::size_t r,
                             std::size_t b, std::size_t i) {
   if (at.has(8)) return static_cast<std::uint8_t>(byte(group[at.bytes(r, b, i / 16) + i % 16]));
   unsigned out = 0;
-  if (at.row.table != 0) {  // planes of a bit, words behind each other
+  if (at.row.table != 0) {  // each plane has one bit of a code; its words are one behind the other
     for (std::uint32_t bit = 0; bit < at.row.bits; ++bit) {
       const std::size_t begin = at.has(4)              ? at.nibbles(r, b) + 4 * bit
                                 : at.has(2) && bit < 2 ? at.pairs(r, b) + 4 * bit
@@ -102,7 +102,7 @@ inline void take_factors(const kernels::layout::group_places& at, const std::byt
 
 }  // namespace layout
 
-/// Block `block` of the row at `row` of a weight in matmul's layout.
+/// Block `block` of row `row` of a weight in matmul's layout.
 inline weight_block block_of(kernels::codec type, std::span<const std::byte> weight, std::uint32_t columns,
                              std::uint32_t row, std::uint32_t block) {
   const codecs::device_row& of = kernels::info(type).row;
@@ -116,7 +116,7 @@ inline weight_block block_of(kernels::codec type, std::span<const std::byte> wei
   return out;
 }
 
-/// One weight, widened.
+/// One weight as f32.
 inline float weight_at(kernels::codec type, std::span<const std::byte> weight, std::uint32_t columns, std::uint32_t row,
                        std::uint32_t column) {
   if (kernels::is_dense(type))
@@ -128,7 +128,8 @@ inline float weight_at(kernels::codec type, std::span<const std::byte> weight, s
   return b.has_offset ? y + b.offset[half] : y;
 }
 
-/// 32 activations in 24 bits: x[i] is about codes[i] * scale, scale a power of two; NaN where one is not finite.
+/// 32 activations in 24 bits: x[i] is about codes[i] * scale, where scale is a power of two. scale is NaN where one of
+/// them is not finite.
 struct fixed_block {
   std::array<std::int32_t, 32> codes{};
   float scale = 0;
@@ -149,8 +150,8 @@ inline fixed_block fix(std::span<const float> x) {
   return out;
 }
 
-/// A token as kernel `fixed` leaves it, [7, blocks, 4] words (kernels/catalogue.hpp), and the numbers that such words
-/// stand for.
+/// The output of kernel `fixed` for a token, [7, blocks, 4] words (kernels/catalogue.hpp); and the numbers that such
+/// words stand for.
 inline std::vector<std::uint32_t> fixed_words(std::span<const float> x) {
   const std::size_t blocks = x.size() / 32;
   std::vector<std::uint32_t> out(28 * blocks);
@@ -186,7 +187,7 @@ inline std::vector<float> fixed_values(std::span<const std::uint32_t> words) {
   return out;
 }
 
-/// Tokens of fixed_words as `fixed` leaves them where it is tiled: of each eight tokens [blocks, 3, 8, 8] words of
+/// The tiled output of kernel `fixed` for tokens of fixed_words. Each eight tokens have [blocks, 3, 8, 8] words of
 /// planes, then [blocks, 2, 8] scales and sums.
 inline std::vector<std::uint32_t> tiled_words(std::span<const std::uint32_t> tokens, std::size_t columns) {
   const std::size_t blocks = columns / 32, count = tokens.size() / (28 * blocks);
@@ -206,7 +207,7 @@ inline std::vector<std::uint32_t> tiled_words(std::span<const std::uint32_t> tok
     }
   return out;
 }
-/// A token of such tiles as fixed_words has it, but for the sums, which are 0.
+/// A token of such tiles in the form of fixed_words, except for the sums, which are 0.
 inline std::vector<std::uint32_t> untiled_words(std::span<const std::uint32_t> tiles, std::size_t columns,
                                                 std::size_t token) {
   const std::size_t blocks = columns / 32, tile = token / 8 * 224 * blocks;
@@ -220,7 +221,7 @@ inline std::vector<std::uint32_t> untiled_words(std::span<const std::uint32_t> t
   return out;
 }
 
-/// Sums of products with the upper 8 bits of activations and with the 16 below.
+/// Sums of products with the upper 8 bits of activations, and with their lower 16 bits.
 struct fixed_sums {
   std::int32_t upper = 0, lower = 0;
   void add(std::int32_t code, std::int32_t x) {
@@ -230,8 +231,8 @@ struct fixed_sums {
   float whole() const { return static_cast<float>(upper) * 65536.0f + static_cast<float>(lower); }  // an exact product
 };
 
-/// Row `row` times x: virtual lane v takes blocks v, v + 32, ... in rising order into one accumulator; dense codecs as
-/// dot().
+/// The product of row `row` and x. Virtual lane v takes blocks v, v + 32, ... in rising order into one accumulator.
+/// Dense codecs use dot().
 inline float matmul_sum(const matmul_shape& shape, std::span<const std::byte> weight, std::uint32_t row,
                         std::span<const float> x, std::span<const fixed_block> fixed) {
   if (kernels::is_dense(shape.codec)) {
@@ -258,13 +259,13 @@ inline float matmul_sum(const matmul_shape& shape, std::span<const std::byte> we
   return butterfly(lanes);
 }
 
-/// Where a position is in a layer's cache, or `context` where it has no place.
+/// The slot of a position in a layer's cache; `context` where the cache does not hold the position.
 inline std::uint32_t cache_slot(std::uint32_t position, std::uint32_t context, bool ring) {
   return ring ? position % context : (std::min)(position, context);
 }
 
 /// A pair of channels of a head at a position, rotated.
-/// @param factor of channels that turn
+/// @param factor of channels that are rotated
 inline std::array<float, 2> rotated(float first, float second, std::uint32_t position, std::uint64_t turns,
                                     float factor = 1.f) {
   auto [sine, cosine] = kernels::rope_from_turns(position, turns);
@@ -272,7 +273,7 @@ inline std::array<float, 2> rotated(float first, float second, std::uint32_t pos
   return {product(first, cosine) - product(second, sine), product(second, cosine) + product(first, sine)};
 }
 
-/// What becomes of the sums y of a product, [rows] of one token; the rest as for matmul.
+/// The epilogue of a product: y are its sums, [rows], for one token; the other parameters are as for matmul.
 inline void finish_product(const matmul_shape& shape, std::size_t token, std::span<const float> y,
                            std::span<float> output, std::uint32_t position, std::span<std::byte> keys,
                            std::span<std::byte> values, std::span<const std::uint64_t> rope) {
@@ -303,14 +304,14 @@ inline void finish_product(const matmul_shape& shape, std::size_t token, std::sp
   }
 }
 
-/// Products of `tokens` tokens from `position` on.
+/// Kernel matmul for `tokens` tokens from `position` on.
 /// @shape  input: [tokens, columns], normalised where the product has a norm in front; weight:
 /// kernels/matmul_layout.hpp
 /// @shape  output: [tokens, rows] for store and add (which adds to it), [tokens, q_size] for rope_cache, [tokens, rows
 /// / 2] for gated
 /// @shape  keys, values: a layer's cache of cache_element (kernels/cache_layout.hpp), rope: [head_dim / 2], rope_cache
 /// only
-/// @shape  gates: none, or with gated where gates go, [tokens, rows / 2]
+/// @shape  gates: empty, or for gated the output of the gates, [tokens, rows / 2]
 inline void matmul(const matmul_shape& shape, std::span<const float> input, std::span<const std::byte> weight,
                    std::span<float> output, std::uint32_t position = 0, std::span<std::byte> keys = {},
                    std::span<std::byte> values = {}, std::span<const std::uint64_t> rope = {},
@@ -326,7 +327,7 @@ inline void matmul(const matmul_shape& shape, std::span<const float> input, std:
   }
 }
 
-/// Kernel turn: q to output [tokens, heads, head_dim], k and v to the cache.
+/// Sizes of kernel turn, which writes q to output [tokens, heads, head_dim], and k and v to the cache.
 struct turn_shape {
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, context = 0;
   float eps = 1e-6f;
@@ -338,11 +339,12 @@ struct turn_shape {
   bool v_norm = false;  ///< heads of v are normalised, without a weight
 };
 struct turn_inputs {
-  std::array<std::span<const float>, 3> qkv;         ///< [tokens, stride], the last row may end early
+  std::array<std::span<const float>, 3> qkv;         ///< [tokens, stride]; the last row may be shorter
   std::array<std::span<const float>, 2> norms = {};  ///< of q and k; empty without
   std::span<const float> bias = {};                  ///< of q, k and v; empty: none
 };
-/// One token's q, k or v: with its bias, and normalised, by ones where a norm's weight stands behind the rotation.
+/// q, k or v of one token with its bias, normalised. Where the norm's weight is applied behind the rotation, the norm
+/// here uses ones.
 /// @param which 0, 1 or 2
 inline std::vector<float> turn_row(const turn_shape& shape, const turn_inputs& in, std::size_t token,
                                    std::size_t which) {
@@ -388,7 +390,7 @@ inline void turn(const turn_shape& shape, const turn_inputs& in, std::span<float
   }
 }
 
-/// Kernel norm_add with a bias in the place of its norm: output += input + bias, [tokens, width] each.
+/// Kernel norm_add with a bias instead of its norm: output += input + bias, [tokens, width] each.
 inline void bias_add(std::span<const float> input, std::span<const float> bias, std::span<float> output) {
   for (std::size_t i = 0; i < input.size(); ++i) output[i] += input[i] + bias[i % bias.size()];
 }

@@ -13,29 +13,29 @@
 
 namespace intaglio::reference {
 
-/// A token's activations as matmul_chunk multiplies them: f16 bits, column c of each four at kernels::f16_place, and
-/// what undoes their scale.
+/// The activations of a token as matmul_chunk multiplies them: f16 bits, column c of each four at kernels::f16_place,
+/// and the factor that reverses their scaling.
 struct f16_token {
   std::vector<std::uint16_t> bits;
   float factor = 0;
 };
 
-/// Place of a column in what kernel quantize_f16 writes.
+/// The index of a column in the output of kernel quantize_f16.
 constexpr std::uint32_t f16_place(std::uint32_t column) {
   return (column & ~3u) | (column & 1u) << 1 | (column >> 1 & 1u);
 }
 
-/// Place of what f16_place has for a token where it is tiled: of each eight tokens [width / 8, 8, 8].
+/// The index of element `place` of a token in the tiled order: each eight tokens are [width / 8, 8, 8].
 constexpr std::size_t tiled_place(std::size_t token, std::size_t place, std::size_t width) {
   return (token & ~std::size_t{7}) * width + (place & ~std::size_t{7}) * 8 + (token & 7) * 8 + (place & 7);
 }
-/// The place of an element in any of the orders.
+/// The index of an element in any of the orders.
 constexpr std::size_t ordered_place(kernels::f16_order order, std::size_t token, std::size_t place, std::size_t width) {
   using kernels::f16_order;
   if (order == f16_order::tiles) return tiled_place(token, place, width);
   return token * width + (order == f16_order::rows ? place : kernels::fragment_place(order, place));
 }
-/// Tokens' bits tiled, behind the last of them zeros.
+/// The bits of tokens in the tiled order, filled up with zeros.
 inline std::vector<std::uint16_t> tiled_f16(std::span<const f16_token> tokens, std::size_t width) {
   std::vector<std::uint16_t> out((tokens.size() + 7) / 8 * 8 * width);
   for (std::size_t t = 0; t < tokens.size(); ++t)
@@ -43,7 +43,7 @@ inline std::vector<std::uint16_t> tiled_f16(std::span<const f16_token> tokens, s
   return out;
 }
 
-/// Tokens' bits in one of the orders, behind the last of them zeros where these are tiles.
+/// The bits of tokens in one of the orders; tiles are filled up with zeros.
 inline std::vector<std::uint16_t> ordered_f16(kernels::f16_order order, std::span<const f16_token> tokens,
                                               std::size_t width) {
   if (order == kernels::f16_order::tiles) return tiled_f16(tokens, width);
@@ -54,7 +54,7 @@ inline std::vector<std::uint16_t> ordered_f16(kernels::f16_order order, std::spa
   return out;
 }
 
-/// @shape x: [columns], normalised where the product has a norm in front
+/// Kernel quantize_f16 for one token. @shape x: [columns], normalised where the product has a norm in front
 inline f16_token quantize_f16(std::span<const float> x) {
   f16_token out;
   std::uint32_t greatest = 0;
@@ -68,8 +68,9 @@ inline f16_token quantize_f16(std::span<const float> x) {
   return out;
 }
 
-/// Product of f16 matrices. It differs from reference::matmul in the sums: a weight is the f16 nearest to its f32
-/// value, and products are added in rising order of columns to one f32, from 0; then the token's factor.
+/// Product of f16 matrices. Its sums differ from those of reference::matmul: a weight is the f16 nearest to its f32
+/// value, products are added to one f32 in rising order of columns, starting from 0, and the token's factor is applied
+/// last.
 inline void matmul_chunk(const matmul_shape& shape, std::span<const f16_token> input, std::span<const std::byte> weight,
                          std::span<float> output, std::uint32_t position = 0, std::span<std::byte> keys = {},
                          std::span<std::byte> values = {}, std::span<const std::uint64_t> rope = {}) {

@@ -14,31 +14,31 @@
 
 namespace intaglio::reference {
 
-/// What a quantised token carries beside its int8 values, as the kernels lay it out: 8 bytes a token.
+/// The factors of a quantised token beside its int8 values, in the kernels' layout: 8 bytes for each token.
 struct factors {
   float inverse_scale = 0;  ///< max|y| / 127, the step of the int8 grid
   std::int32_t sum = 0;     ///< sum of the int8 values
   friend bool operator==(const factors&, const factors&) = default;
 };
 
-/// y quantised to int8 by its absolute maximum; y, output: [width].
+/// Quantises y to int8 by its absolute maximum; y, output: [width].
 inline factors quantize(std::span<const float> y, std::span<std::int8_t> output) {
   float largest = 1e-5f;
   for (const float value : y) largest = std::fmax(largest, std::fabs(value));
   const float scale = 127.0f / largest;
-  // Integers know no NaN: what is wrong in y must show in the factor.
+  // Integers have no NaN, so a NaN in y must show in the factor.
   const bool sound = std::none_of(y.begin(), y.end(), [](float value) { return std::isnan(value); });
   factors out{sound ? largest / 127.0f : std::numeric_limits<float>::quiet_NaN(), 0};
   for (std::size_t i = 0; i < y.size(); ++i) {
     const float grid = std::nearbyint(product(y[i], scale));
-    // Written so that a value that is not a number becomes -128 rather than undefined.
+    // Written so that NaN becomes -128 rather than undefined behaviour.
     output[i] = static_cast<std::int8_t>(grid >= 127.0f ? 127.0f : grid > -128.0f ? grid : -128.0f);
     out.sum += output[i];
   }
   return out;
 }
 
-/// @param norm_weight none: y is the input
+/// Kernel norm_quantize. @param norm_weight empty: y is the input
 /// @shape input: [tokens, width]; norm_weight: [width]; output: [tokens, width]; token_factors: [tokens]
 inline void norm_quantize(std::span<const float> input, std::span<const float> norm_weight, std::size_t width,
                           float eps, std::span<std::int8_t> output, std::span<factors> token_factors) {

@@ -20,9 +20,10 @@ struct short_conv_shape {
   bool multiplied = false;  ///< the input is B, C and h
 };
 
-/// @param position of the first token: where it is 0 `kept` is not read  @param bias [width], or empty
-/// @shape  input: [tokens, 3 width] where it is multiplied, else [tokens, width]; weight: [width, taps]; kept: [taps -
-/// 1, width]; output: [tokens, width]
+/// Kernel short_conv.
+/// @param position of the first token; where it is 0 `kept` is not read  @param bias [width], or empty
+/// @shape  input: [tokens, 3 width] where `multiplied` is set, else [tokens, width]; weight: [width, taps]; kept: [taps
+/// - 1, width]; output: [tokens, width]
 inline void short_conv(const short_conv_shape& shape, std::span<const float> input, std::span<const float> weight,
                        std::uint32_t position, std::span<float> kept, std::span<float> output,
                        std::span<const float> bias = {}) {
@@ -45,11 +46,12 @@ inline void short_conv(const short_conv_shape& shape, std::span<const float> inp
   std::copy_n(z.end() - static_cast<std::ptrdiff_t>(before * width), before * width, kept.begin());
 }
 
-/// Where a token's betas and alphas are.
+/// The offsets of a token's betas and alphas.
 struct delta_gate_places {
-  std::size_t stride = 0, group = 0;  ///< as kernels/delta_net.hpp has gate_stride and gate_group
+  std::size_t stride = 0, group = 0;  ///< gate_stride and gate_group of kernels/delta_net.hpp
 };
-/// @param position of the first token: where it is 0 `kept` is not read
+/// Kernel delta_net with the gated delta rule.
+/// @param position of the first token; where it is 0 `kept` is not read
 /// @shape  qkv: [tokens, qkv_size]; decay, shift: [value_heads]; kept: [value_heads, key_dim, value_dim]; output:
 /// [tokens, value_size]
 inline void delta_net(const delta_net_config& sizes, const delta_gate_places& gates, std::span<const float> qkv,
@@ -95,11 +97,12 @@ inline void delta_net(const delta_net_config& sizes, const delta_gate_places& ga
     }
 }
 
-/// What Mamba-2's rule reads: as delta_net's operands, with skip [value_heads] and gate [tokens, value_size].
+/// Operands of Mamba-2's rule: those of delta_net, with skip [value_heads] and gate [tokens, value_size].
 struct state_space_operands {
   std::span<const float> values_keys_queries, steps, decay, shift, skip, gate;
 };
-/// @param position of the first token: where it is 0 `kept` is not read
+/// Kernel delta_net with Mamba-2's rule.
+/// @param position of the first token; where it is 0 `kept` is not read
 /// @shape  values_keys_queries: [tokens, qkv_size], in this order; steps: [tokens, value_heads]; kept: [value_heads,
 /// key_dim, value_dim]; output: [tokens, value_size]
 inline void state_space(const delta_net_config& sizes, const state_space_operands& in, std::uint32_t position,
@@ -137,10 +140,10 @@ struct head_gate_shape {
   std::size_t head_dim = 0;
   float eps = 0;          ///< of the norm
   bool logistic = false;  ///< sigmoid, else silu
-  bool per_head = false;  ///< a gate a head, not a channel
-  bool adds = false;      ///< to what the output holds
+  bool per_head = false;  ///< one gate for each head; else one for each channel
+  bool adds = false;      ///< the result is added to the output
 };
-/// @param norm empty: heads as they are  @shape input, output: [tokens, heads, head_dim]
+/// Kernel head_gate. @param norm empty: heads are not normalised  @shape input, output: [tokens, heads, head_dim]
 inline void head_gate(const head_gate_shape& shape, std::span<const float> input, std::span<const float> gate,
                       std::span<const float> norm, std::span<float> output) {
   using kernels::arithmetic::product;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Kernel sample on the CPU. Probabilities are integers (docs/kernels.md, "Sample"), so no sum depends on its order and
-// the kernel must agree to the bit; this is a plain reading, with one sort where the shader has pivots of many lists.
+// Kernel sample on the CPU. Probabilities are integers (docs/kernels.md, "Sample"), so no sum depends on its order, and
+// the kernel must agree to the bit. This code is the plain reading: it sorts where the shader uses pivots of many
+// lists.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,7 @@
 
 namespace intaglio::reference {
 
-/// Philox 4x32 with 10 rounds.
+/// The random number generator Philox 4x32 with 10 rounds.
 /// @source Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3 (2011)
 constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
@@ -34,12 +35,12 @@ constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> count
 inline constexpr float log2_e = 1.44269504f;
 inline constexpr float least_temperature = 1e-6f;  ///< below it the choice is greedy
 inline constexpr std::uint32_t most_octaves =
-    24;  ///< how far below the largest weight, in powers of two, the smallest stands
+    24;  ///< range of weights: the smallest is this many powers of two below the largest
 
 inline constexpr std::uint32_t full_power = 1u << 24;
 
-/// About 2^24 * 2^(-fraction / 2^20) for fraction < 2^20, to within 5; falls monotonically. Polynomial of degree 5
-/// through Chebyshev nodes.
+/// About 2^24 * 2^(-fraction / 2^20) for fraction < 2^20, to within 5; falls monotonically. It is a polynomial of
+/// degree 5 through Chebyshev nodes.
 constexpr std::uint32_t power(std::uint32_t fraction) {
   const auto high = [x = fraction << 12](std::uint32_t h) {
     return static_cast<std::uint32_t>((std::uint64_t{h} * x) >> 32);
@@ -52,16 +53,16 @@ constexpr std::uint32_t power(std::uint32_t fraction) {
   return full_power - (high(h) >> 8);
 }
 
-/// The binary logarithm of a logit's weight, without a unit.
+/// The binary logarithm of a logit's weight, up to the unit.
 inline float exponent(float logit, float scale) {
   const float out =
       std::clamp(product(logit, scale), std::numeric_limits<float>::lowest(), (std::numeric_limits<float>::max)());
-  return std::abs(out) < 1e-30f ? 0.0f : out;  // what devices may flush to 0
+  return std::abs(out) < 1e-30f ? 0.0f : out;  // numbers that devices may flush to 0
 }
 
-/// Weight of a logit: exp2(logit * scale) with 20 bits, in a unit 2^44 times below the power of two that bounds the
-/// maximum's, as docs/kernels.md has it. What one is does not depend on the maximum, but for the unit: so lists can be
-/// summed before it is known.
+/// The weight of a logit: exp2(logit * scale) with 20 bits. Its unit is 2^44 times smaller than the power of two that
+/// bounds the maximum's weight (docs/kernels.md). Apart from the unit a weight does not depend on the maximum, so lists
+/// can be summed before the maximum is known.
 inline std::uint64_t weight(float logit, float maximum, float scale) {
   const float own = exponent(logit, scale), octave = std::ceil(own),
               below = std::ceil(exponent(maximum, scale)) - octave;
@@ -70,25 +71,25 @@ inline std::uint64_t weight(float logit, float maximum, float scale) {
   return std::uint64_t{power(fraction) >> 4} << (most_octaves - static_cast<std::uint32_t>(below));
 }
 
-/// Rounded up: of the sum of weights, `share` 2^16ths.
+/// `share` / 2^16 of the sum of weights, rounded up.
 constexpr std::uint64_t share_of(std::uint64_t total, std::uint32_t share) {
   return (total >> 16) * share + (((total & 0xFFFF) * share + 0xFFFF) >> 16);
 }
-/// The least weight that min_p keeps, at temperature 1.
+/// The smallest weight that min_p keeps, at temperature 1.
 inline std::uint64_t least_weight(float min_p, std::uint64_t largest) {
   return min_p > 0.0f
              ? (largest >> most_octaves) * static_cast<std::uint64_t>(std::ceil(std::fmin(min_p, 1.0f) * 16777216.0f))
              : 0;
 }
 
-/// The parameters of kernels/state.hpp in words. The defaults are greedy.
+/// The sampler's parameters in the words of kernels/state.hpp. The defaults are greedy.
 struct sampling {
   float temperature = 0, top_p = 1, min_p = 0, repeat_penalty = 1;
   std::uint32_t top_k = 0, repeat_last_n = 0;
   std::uint64_t seed = 0;
 };
 
-/// Logits after the penalty on every token of `recent`, once however often it occurs.
+/// The logits after the penalty on every token of `recent`. A token that occurs several times is penalised once.
 inline std::vector<float> penalised(std::span<const float> logits, std::span<const std::uint32_t> recent,
                                     float penalty) {
   std::vector<float> out(logits.begin(), logits.end());
@@ -101,8 +102,8 @@ inline std::vector<float> penalised(std::span<const float> logits, std::span<con
   return out;
 }
 
-/// A token in the order of the sampler: a key that rises with the logit, equal for equal ones and largest for what is
-/// no number, and the id's complement.
+/// A token in the sampler's order: a key that rises with the logit, is equal for equal logits and largest for NaN, then
+/// the complement of the id.
 struct ranked_token {
   std::uint32_t key = 0, not_id = 0;
   friend auto operator<=>(const ranked_token&, const ranked_token&) = default;
@@ -111,7 +112,7 @@ inline ranked_token ranked(float logit, std::uint32_t id) {
   const auto bits = std::bit_cast<std::uint32_t>(logit == 0 ? 0.0f : logit);
   return {std::isnan(logit) ? 0xFFFFFFFFu : bits ^ (bits >> 31 != 0 ? 0xFFFFFFFFu : 0x80000000u), ~id};
 }
-/// The first of all.
+/// The first token in the sampler's order.
 inline ranked_token first_ranked(std::span<const float> logits) {
   ranked_token out;
   for (std::size_t i = 0; i < logits.size(); ++i)
@@ -119,8 +120,8 @@ inline ranked_token first_ranked(std::span<const float> logits) {
   return out;
 }
 
-/// Integer probabilities of every id after top-k, top-p, min-p and temperature, 0 for what they leave out. No logit is
-/// NaN, the largest is finite.
+/// Integer probabilities of all ids after top-k, top-p, min-p and temperature; 0 for ids that these leave out. No logit
+/// may be NaN, and the largest must be finite.
 [[gnu::cold]] inline std::vector<std::uint64_t> sampling_weights(std::span<const float> logits, const sampling& s) {
   std::vector<std::uint32_t> order(logits.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(i);
@@ -145,7 +146,7 @@ inline ranked_token first_ranked(std::span<const float> logits) {
   return out;
 }
 
-/// The token at `random` / 2^32 of the way through the weights, in rising order of ids.
+/// The token at `random` / 2^32 of the sum of the weights, in rising order of ids.
 inline std::uint32_t draw(std::span<const std::uint64_t> weights, std::uint32_t random) {
   std::uint64_t total = 0, sum = 0;
   for (const std::uint64_t w : weights) total += w;
@@ -155,8 +156,8 @@ inline std::uint32_t draw(std::span<const std::uint64_t> weights, std::uint32_t 
   return id;
 }
 
-/// The token after the one at `position`; logits.size(), which is no token, where a logit is NaN or the largest is not
-/// finite.
+/// Draws the token after the one at `position`. Where a logit is NaN or the largest is not finite the result is
+/// logits.size(), which is no token.
 inline std::uint32_t choose(std::span<const float> logits, std::span<const std::uint32_t> recent, const sampling& s,
                             std::uint32_t position) {
   const std::vector<float> l = penalised(logits, recent, s.repeat_penalty);
@@ -170,7 +171,7 @@ inline std::uint32_t choose(std::span<const float> logits, std::span<const std::
   return draw(sampling_weights(l, s), random[0]);
 }
 
-/// The parameters in the words of a state.
+/// The parameters that a state's words hold.
 inline sampling sampling_of(std::span<const std::uint32_t> state) {
   namespace at = kernels::state;
   const auto real = [&](std::uint32_t word) { return std::bit_cast<float>(state[word]); };
@@ -183,8 +184,8 @@ inline sampling sampling_of(std::span<const std::uint32_t> state) {
           std::uint64_t{state[at::seed_high]} << 32 | state[at::seed_low]};
 }
 
-/// What follows token `index` of the pass, from its logits and state's parameters, as if the tokens behind it were not
-/// there.
+/// The token that follows token `index` of the pass, from its logits and the state's parameters, without regard to
+/// later tokens.
 inline std::uint32_t successor(std::span<const float> logits, std::uint32_t max_tokens, std::uint32_t context,
                                std::span<const std::uint32_t> state, std::uint32_t index) {
   namespace at = kernels::state;
@@ -196,8 +197,9 @@ inline std::uint32_t successor(std::span<const float> logits, std::uint32_t max_
   return choose(logits, recent, s, next - 1);
 }
 
-/// Takes `drawn` as far as the tokens of the pass were drafted right: writes history and ring, and moves state on.
-/// @return how many
+/// Accepts tokens of `drawn` as far as the drafts of the pass were right: writes history and ring, and advances the
+/// state.
+/// @return the number of accepted tokens
 inline std::uint32_t accept(std::span<const std::uint32_t> drawn, std::uint32_t max_tokens, std::uint32_t context,
                             std::span<std::uint32_t> state, std::span<std::uint32_t> ring) {
   namespace at = kernels::state;
@@ -217,8 +219,8 @@ inline std::uint32_t accept(std::span<const std::uint32_t> drawn, std::uint32_t 
   return taken;
 }
 
-/// The whole kernel with one draw: reads the parameters from `state`, writes token, history and ring, and moves on.
-/// Does nothing where count is 0.
+/// The whole kernel with one draw: reads the parameters from `state`, writes token, history and ring, and advances the
+/// state. Does nothing where count is 0.
 /// @shape logits: [vocab_size] of the pass's last token; state: state::words(max_tokens, context) words; ring:
 /// [ring_size]
 inline void sample(std::span<const float> logits, std::uint32_t max_tokens, std::uint32_t context,

@@ -14,19 +14,19 @@
 
 namespace intaglio::reference {
 
-/// Which step by which streams.
+/// A step and its streams.
 struct streams_shape {
   std::size_t width = 0, streams = 0;
   ir::stream_step step = ir::stream_step::take;
   std::size_t stream = 0;
   float scale = 1, eps = 0;
 };
-/// What a step reads of a token besides its input; empty where it does not.
+/// Operands of a step besides its input; empty where the step has none.
 struct streams_operands {
   std::span<const float> branch, target, norm, router, mixing;
 };
 
-/// Numbers that a step reads and writes, of a token and of weights.
+/// Number of elements that a step reads and writes for a token, and of its weights.
 struct streams_sizes {
   std::size_t input, branch, target, output, norm, router, mixing;
 
@@ -44,7 +44,7 @@ struct streams_sizes {
   }
 };
 
-/// Sums over quads: lane v of 32 has v, v + 32, ... in rising order, then all lanes one after the other.
+/// A sum over quads: lane v of 32 takes quads v, v + 32, ... in rising order; then all lanes are added in order.
 template <class Quad>
 float sum_of_quads(std::size_t quads, const Quad& quad) {
   std::array<float, 32> lanes{};
@@ -58,7 +58,7 @@ inline float square_of_quad(std::span<const float> x, std::size_t quad) {
   return (square(0) + square(1)) + (square(2) + square(3));
 }
 
-/// tanh of the router's rows times the norm of x, over its width.
+/// tanh of the router's rows times the norm of x, divided by its width.
 inline std::vector<float> stream_choices(const streams_shape& shape, std::span<const float> x,
                                          const streams_operands& of) {
   const std::size_t width = shape.width, quads = width / 4;
@@ -78,7 +78,8 @@ inline std::vector<float> stream_choices(const streams_shape& shape, std::span<c
   }
   return out;
 }
-/// Row `row` of the mixing matrix times the choices, its entries up to clip and from -clip; clip 0: as they are.
+/// Row `row` of the mixing matrix times the choices. Entries of the matrix are clamped to -clip .. clip; clip 0: they
+/// are not.
 inline float mixed_choice(std::span<const float> mixing, std::span<const float> choices, std::size_t row, float clip) {
   float sum = 0;
   for (std::size_t k = 0; k < choices.size(); ++k)
@@ -86,7 +87,7 @@ inline float mixed_choice(std::span<const float> mixing, std::span<const float> 
                                          : (std::clamp)(mixing[row * choices.size() + k], -clip, clip));
   return sum;
 }
-/// By what y is multiplied to be as large as x.
+/// The factor that scales y to the magnitude of x.
 inline float factor_to(std::span<const float> y, std::span<const float> x) {
   const auto mean = [](std::span<const float> of) {
     return sum_of_quads(of.size() / 4, [&](std::size_t quad) { return square_of_quad(of, quad); }) /
@@ -96,7 +97,7 @@ inline float factor_to(std::span<const float> y, std::span<const float> x) {
   return std::sqrt(mean(x)) / std::sqrt(own < 1e-5f ? 1e-5f : own);
 }
 
-/// Steps predict and correct of one token, whose output may be the input's place.
+/// The steps predict and correct for one token. The output may be the same memory as the input.
 inline void mix_streams(const streams_shape& shape, std::span<const float> input, const streams_operands& of,
                         std::span<float> output) {
   const std::size_t width = shape.width, count = shape.streams;
@@ -115,8 +116,9 @@ inline void mix_streams(const streams_shape& shape, std::span<const float> input
     }
 }
 
-/// One token; the output may be the input's place in predict, correct and spread. @shape input: [streams, width], of
-/// join [width]; output: what the step gives (kernels/streams.hpp)
+/// Kernel streams for one token. In the steps predict, correct and spread the output may be the same memory as the
+/// input.
+/// @shape input: [streams, width], for join [width]; output: the step's result (kernels/streams.hpp)
 inline void streams(const streams_shape& shape, std::span<const float> input, const streams_operands& of,
                     std::span<float> output) {
   const std::size_t width = shape.width, count = shape.streams;
@@ -153,7 +155,7 @@ inline void streams(const streams_shape& shape, std::span<const float> input, co
                   cutoff = center + product(std::sqrt(square / static_cast<float>(width)), shape.scale);
       for (std::size_t c = 0; c < width; ++c) {
         const float above = x[c] - cutoff;
-        output[c] = above <= 0 ? 0.0f : above;  // what is no number stays none
+        output[c] = above <= 0 ? 0.0f : above;  // NaN stays NaN
       }
       return;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Kernel ternary_float on the CPU: sums of f32 activations by repacked codes, and the four epilogues of ternary_matmul.
-// The prologue `norm` is reference::rms_norm called before.
+// Kernel ternary_float on the CPU: sums of f32 activations with repacked ternary codes, and the four epilogues of
+// ternary_matmul. For the prologue `norm` callers first call reference::rms_norm.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace intaglio::reference {
 
-/// sum of code * x over the columns at one row position, codes being -1, 0, +1: virtual lane v takes tiles v, v + 32,
+/// The sum of code * x over the columns of one row, where codes are -1, 0 and +1. Virtual lane v takes tiles v, v + 32,
 /// ... in rising order into one accumulator.
 inline float ternary_sum(std::span<const std::uint32_t> weight, std::uint32_t columns, std::uint32_t row,
                          std::span<const float> x) {
@@ -28,8 +28,9 @@ inline float ternary_sum(std::span<const std::uint32_t> weight, std::uint32_t co
   return butterfly(lanes);
 }
 
-/// Ternary product with f32 inputs, of `tokens` tokens from `position` on.
-/// @shape  input: [tokens, columns], normalised where the product has a norm in front; all else as in ternary_matmul
+/// Ternary product with f32 inputs, for `tokens` tokens from `position` on.
+/// @shape  input: [tokens, columns], normalised where the product has a norm in front; all other shapes as for
+/// ternary_matmul
 inline void ternary_float(const ternary_matmul_shape& shape, std::span<const float> input,
                           std::span<const std::uint32_t> weight, std::span<const float> scales, std::span<float> output,
                           std::uint32_t position = 0, std::span<std::byte> keys = {},

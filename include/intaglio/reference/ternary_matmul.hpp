@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Kernel ternary_matmul on the CPU: integer products of repacked codes with quantised tokens, and the four epilogues.
-// The prologue norm_quantize is reference::norm_quantize called before.
+// For the prologue norm_quantize callers first call reference::norm_quantize.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct ternary_matmul_shape {
   shader::activation_function gate{};                                ///< gated
 };
 
-/// sum of code * q over the columns at one row position, codes being -1, 0, +1. Exact.
+/// The sum of code * q over the columns of one row, where codes are -1, 0 and +1. It is exact.
 inline std::int32_t ternary_dot(std::span<const std::uint32_t> weight, std::uint32_t columns, std::uint32_t row,
                                 std::span<const std::int8_t> q) {
   std::int32_t sum = 0;
@@ -40,7 +40,7 @@ inline std::int32_t ternary_dot(std::span<const std::uint32_t> weight, std::uint
   return sum;
 }
 
-/// Which of the scales a row of the merged matrix has.
+/// The index of the scale of a row of the merged matrix.
 inline std::size_t scale_of_row(const ternary_matmul_shape& shape, std::uint32_t row) {
   if (shape.epilogue == kernels::epilogue::gated) return row % 2;
   if (shape.epilogue == kernels::epilogue::rope_cache)
@@ -48,7 +48,7 @@ inline std::size_t scale_of_row(const ternary_matmul_shape& shape, std::uint32_t
   return 0;
 }
 
-/// The epilogue of one token: y [rows] are its scaled sums; the rest as in ternary_matmul.
+/// The epilogue for one token: y [rows] are its scaled sums; the other parameters are as for ternary_matmul.
 inline void finish(const ternary_matmul_shape& shape, std::size_t token, std::span<const float> y,
                    std::span<float> output, std::uint32_t position, std::span<std::byte> keys,
                    std::span<std::byte> values) {
@@ -87,7 +87,7 @@ inline void finish(const ternary_matmul_shape& shape, std::size_t token, std::sp
   }
 }
 
-/// Tokens are those of token_factors, the first at `position`.
+/// Kernel ternary_matmul. The tokens are those of token_factors; the first one is at `position`.
 /// @shape  input: [tokens, columns]; weight: tiles of [rows, columns] in the epilogue's row order; scales: 1, {q, k, v}
 /// or {gate, up}
 /// @shape  output: [tokens, rows] for store and add (which adds to it), [tokens, q_size] for rope_cache, [tokens, rows

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Kernels walk_gate_up and walk_down on the CPU: an FFN's features one by one, those that add nothing left unread. The
-// prologue norm_quantize is
-// reference::norm_quantize called before.
+// Kernels walk_gate_up and walk_down on the CPU: an FFN's features one by one; those that add nothing are not read. For
+// the prologue norm_quantize callers first call reference::norm_quantize.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +15,7 @@
 
 namespace intaglio::reference {
 
-/// sum of code * q over a feature's vector. Exact.
+/// The sum of code * q over a feature's vector. It is exact.
 inline std::int32_t feature_dot(std::span<const std::uint32_t> words, std::size_t feature,
                                 std::span<const std::int8_t> q) {
   std::int32_t sum = 0;
@@ -25,10 +24,10 @@ inline std::int32_t feature_dot(std::span<const std::uint32_t> words, std::size_
   return sum;
 }
 
-/// walk_gate_up for output.size() features, a multiple of 4.
-/// @shape q: [columns]; gate: tiles of [features, columns]; up: feature rows; scales: of gate and up; gates: none, or
+/// Kernel walk_gate_up for output.size() features, a multiple of 4.
+/// @shape q: [columns]; gate: tiles of [features, columns]; up: feature rows; scales: of gate and up; gates: empty, or
 /// as output
-/// @return how many up vectors were read
+/// @return the number of up vectors that were read
 inline std::size_t walk_gate_up(std::span<const std::int8_t> q, const factors& factor,
                                 std::span<const std::uint32_t> gate, std::span<const std::uint32_t> up,
                                 std::span<const float> scales, std::span<float> output, std::span<float> gates = {}) {
@@ -39,7 +38,7 @@ inline std::size_t walk_gate_up(std::span<const std::int8_t> q, const factors& f
         product(static_cast<float>(ternary_dot(gate, columns, i, q)), product(factor.inverse_scale, scales[0]));
     output[i] = 0;
     if (!gates.empty()) gates[i] = g;
-    if (g <= 0) continue;  // what is no number goes on
+    if (g <= 0) continue;  // a NaN is not skipped
     ++read;
     const float u = product(static_cast<float>(feature_dot(up, i, q)), product(factor.inverse_scale, scales[1]));
     output[i] = product(product(g, g), u);
@@ -47,8 +46,8 @@ inline std::size_t walk_gate_up(std::span<const std::int8_t> q, const factors& f
   return read;
 }
 
-/// What walk_gate_up leaves in totals for walk_down, but that the first of `shares` workgroups has all of them: which
-/// one has a feature is the device's affair.
+/// The totals that walk_gate_up writes for walk_down. Here the first of `shares` workgroups has all features; on the
+/// device any workgroup may have a feature.
 /// @shape values, norm: [features]; result: kernels::walk_total_words(features, shares, 0) words
 inline std::vector<float> walk_totals(std::span<const float> values, std::span<const float> norm, std::size_t shares) {
   std::vector<float> out(values.size() / 4 + shares);
@@ -61,9 +60,9 @@ inline std::vector<float> walk_totals(std::span<const float> values, std::span<c
   return out;
 }
 
-/// walk_down: adds to output what the features add whose q is not 0.
+/// Kernel walk_down: adds the features whose q is not 0 to output.
 /// @shape q: [features]; down: feature rows [features, output.size()]; scales: 1
-/// @return how many down vectors were read
+/// @return the number of down vectors that were read
 inline std::size_t walk_down(std::span<const std::int8_t> q, const factors& factor, std::span<const std::uint32_t> down,
                              std::span<const float> scales, std::span<float> output) {
   std::size_t read = 0;

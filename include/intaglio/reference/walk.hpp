@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Walks through an FFN's features (docs/walk.md) in f32 on the CPU: gate scores, the nearest features, and the sum over
-// whichever are chosen. The oracle of full and sparse walks; sums are in the order of docs/kernels.md, over the chosen
+// the chosen features. The oracle of full and sparse walks. Sums are in the order of docs/kernels.md, over chosen
 // features as over columns.
 #pragma once
 
@@ -43,8 +43,8 @@ struct scored_feature {
   friend bool operator==(const scored_feature&, const scored_feature&) = default;
 };
 
-/// The `count` features (or all) with the largest |score|, largest first, of equals the lowest first; of those in
-/// [first, last) alone, an expert's.
+/// The `count` features (or all) with the largest |score|, the largest first, the lowest first where several are equal.
+/// Only features in [first, last), those of an expert, take part.
 /// @throws argument_error for a score that is NaN
 inline std::vector<scored_feature> nearest_features(std::span<const float> scores, std::size_t count,
                                                     std::size_t first = 0, std::size_t last = ~std::size_t{0}) {
@@ -63,7 +63,7 @@ inline std::vector<scored_feature> nearest_features(std::span<const float> score
   return out;
 }
 
-/// The features of several lists, each once, rising.
+/// The features of several lists, each once, in rising order.
 inline std::vector<std::uint32_t> rising_union(std::span<const std::vector<scored_feature>> lists) {
   std::vector<std::uint32_t> out;
   for (const auto& list : lists)
@@ -73,8 +73,8 @@ inline std::vector<std::uint32_t> rising_union(std::span<const std::vector<score
   return out;
 }
 
-/// Features whose gate lets something through: for squared ReLU those with a score above 0, for other activations all
-/// but exact zeros.
+/// Features whose gate is active: for squared ReLU those with a score above 0, for other activations all except exact
+/// zeros.
 inline std::vector<std::uint32_t> active_features(shader::activation_function act, std::span<const float> scores) {
   std::vector<std::uint32_t> out;
   const bool relu = act == shader::activation_function(activation::relu_squared);
@@ -83,8 +83,8 @@ inline std::vector<std::uint32_t> active_features(shader::activation_function ac
   return out;
 }
 
-/// act(gate_f . x) * (up_f . x) of each chosen feature: what its down vector is multiplied with. @param scores
-/// gate_scores of the layer for x
+/// act(gate_f . x) * (up_f . x) of each chosen feature: the factor of its down vector. @param scores gate_scores of the
+/// layer for x
 inline std::vector<float> walk_values(const walked_layer& layer, shader::activation_function act,
                                       std::span<const float> scores, std::span<const float> x,
                                       std::span<const std::uint32_t> chosen) {
@@ -93,16 +93,16 @@ inline std::vector<float> walk_values(const walked_layer& layer, shader::activat
     out[i] = evaluate(*act, scores[chosen[i]], dot(walked_layer::row(layer.up, chosen[i], layer.hidden_size), x));
   return out;
 }
-/// Slots that share a sum over features, as walk_sum has them.
+/// The number of slots that share a sum over features, as in kernel walk_sum.
 inline constexpr std::size_t feature_slots = kernels::walk_sum_slots;
-/// Their sum by halves, lower + higher.
+/// The sum of the slots by halving, lower + higher.
 inline float halved(std::array<float, feature_slots>& slot_count) {
   for (std::size_t step = feature_slots / 2; step != 0; step /= 2)
     for (std::size_t s = 0; s < step; ++s) slot_count[s] += slot_count[s + step];
   return slot_count[0];
 }
-/// sum over `chosen` of their values times their down vectors: slot s takes the chosen s, s + 128, ... in their order,
-/// then the slots by halves.
+/// The sum over `chosen` of their values times their down vectors: slot s takes the chosen features s, s + 128, ... in
+/// order; then the slots are summed by halving.
 inline std::vector<float> accumulate_features(const walked_layer& layer, std::span<const std::uint32_t> chosen,
                                               std::span<const float> values) {
   const std::size_t width = layer.hidden_size;
@@ -115,8 +115,8 @@ inline std::vector<float> accumulate_features(const walked_layer& layer, std::sp
   for (std::size_t c = 0; c < width; ++c) out[c] = halved(sums[c]);
   return out;
 }
-/// What the chosen features add up to. All of them is the full walk, which is dense; features left out that are not
-/// active change no value.
+/// The sum of the chosen features. All features are the full walk, which is dense. Leaving out features that are not
+/// active changes no value.
 inline std::vector<float> walk(const walked_layer& layer, shader::activation_function act,
                                std::span<const float> scores, std::span<const float> x,
                                std::span<const std::uint32_t> chosen) {
@@ -128,13 +128,13 @@ inline std::vector<float> full_walk(const walked_layer& layer, shader::activatio
   std::iota(all.begin(), all.end(), 0u);
   return walk(layer, act, gate_scores(layer.gate, x), x, all);
 }
-/// Only the active features.
+/// The walk through only the active features.
 inline std::vector<float> exact_walk(const walked_layer& layer, shader::activation_function act,
                                      std::span<const float> x) {
   const std::vector<float> scores = gate_scores(layer.gate, x);
   return walk(layer, act, scores, x, active_features(act, scores));
 }
-/// The `count` features with the largest |score|, added in rising order.
+/// The walk through the `count` features with the largest |score|, added in rising order.
 inline std::vector<float> sparse_walk(const walked_layer& layer, shader::activation_function act,
                                       std::span<const float> x, std::size_t count) {
   const std::vector<float> scores = gate_scores(layer.gate, x);

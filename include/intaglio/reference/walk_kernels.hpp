@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Kernels walk_select, walk_up, walk_sum and walk_trace on the CPU: which features of an FFN with weights of f32, f16
-// or bf16 count for one token, their values, and what they write; and of any FFN which features added most.
+// Kernels walk_select, walk_up, walk_sum and walk_trace on the CPU. For weights of f32, f16 or bf16 they choose the
+// features of an FFN for one token, compute their values and add what they write. walk_trace reports, for any FFN, the
+// features that added most.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +18,9 @@
 
 namespace intaglio::reference {
 
-/// @shape scores: [features]; choice: [count, 2], feature and its score's bits, features rising
+/// Kernel walk_select. @shape scores: [features]; choice: [count, 2], feature and its score's bits, features rising
 inline void walk_select(std::span<const float> scores, std::span<std::uint32_t> choice) {
-  // By the bits of the size, as the kernel has it: what is no number is larger than any.
+  // Compared by the bits of the magnitude, as in the kernel: a NaN is larger than any number.
   std::vector<std::uint32_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0u);
   const auto size = [&](std::uint32_t f) { return std::bit_cast<std::uint32_t>(scores[f]) & 0x7FFFFFFFu; };
@@ -49,7 +50,7 @@ inline std::vector<float> weight_values(std::span<const std::byte> bytes, kernel
   return out;
 }
 
-/// @shape x: [columns], normalised; up: [features, columns]; choice: [count, 2]; output: [count]
+/// Kernel walk_up. @shape x: [columns], normalised; up: [features, columns]; choice: [count, 2]; output: [count]
 inline void walk_up(std::span<const float> x, std::span<const std::byte> up, kernels::element type,
                     shader::activation_function act, std::span<const std::uint32_t> choice, std::span<float> output) {
   for (std::size_t i = 0; i < output.size(); ++i)
@@ -57,7 +58,7 @@ inline void walk_up(std::span<const float> x, std::span<const std::byte> up, ker
                          dot(weight_values(up, type, choice[2 * i] * x.size(), x.size()), x));
 }
 
-/// A layer of one token.
+/// Kernel walk_trace for a layer of one token.
 /// @shape values: [columns]; scores: [columns], by values; choice: [columns, 2], or none where features are 0, 1, ...;
 /// norms: [features];
 ///        trace: trace_words(count), of which the first two words are the caller's
@@ -82,6 +83,7 @@ inline void walk_trace(std::span<const float> values, std::span<const float> sco
   }
 }
 
+/// Kernel walk_sum.
 /// @shape values: [count]; choice: [count, 2], or none where features are 0, 1, ...; down: [features, output.size()]
 inline void walk_sum(std::span<const float> values, std::span<const std::uint32_t> choice,
                      std::span<const std::byte> down, kernels::element type, bool adds, std::span<float> output,

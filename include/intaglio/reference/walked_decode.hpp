@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Decode on the CPU reference with the FFNs of some layers walked (reference/walk.hpp) over vectors from elsewhere,
-// such as a feature index: everything else is the plan's own. The oracle of full, exact and sparse walks of Llama,
-// Gemma and BitNet, and what measures their error.
+// Decode on the CPU reference with walks in the FFNs of some layers (reference/walk.hpp), over vectors from another
+// source, such as a feature index. Everything else is the plan's own. It is the oracle of full, exact and sparse walks
+// of Llama, Gemma and BitNet, and measures their error.
 #pragma once
 
 #include <chrono>
@@ -20,11 +20,12 @@
 
 namespace intaglio::reference {
 
-/// The vectors of a layer; they must stay until the next call. Of ternary models they are -s, 0 and s, s being the
-/// matrix's scale.
+/// Gives the vectors of a layer, which must stay valid until the next call. In ternary models they are -s, 0 and s,
+/// where s is the matrix's scale.
 using layer_vectors = std::function<walked_layer(std::uint32_t layer)>;
 
-/// Features that are looked at, rising, and what each one's value counts; all 1 where `weights` is empty.
+/// The features that a walk reads, in rising order, and the weight of each one's value; all weights are 1 where
+/// `weights` is empty.
 struct routed_features {
   routed_features() = default;
   routed_features(std::vector<std::uint32_t> which, std::vector<float> how_much = {})
@@ -35,40 +36,42 @@ struct routed_features {
 
 struct walk_choice {
   std::uint32_t first_layer = 0;                                  ///< layers below are dense
-  std::size_t count = (std::numeric_limits<std::size_t>::max)();  ///< features of a layer, those with the largest
-                                                                  ///< |score|; all of them: the full walk
-  std::vector<std::size_t> counts{};                              ///< of each layer, in the place of `count`
-  bool active_only = false;  ///< the exact walk: features that the gate turns off are left out
-  /// Which features of a layer are looked at for an input of its gates; without it all, of a mixture those of the
-  /// experts that its own router chose, weighed as it says. No others' gates are computed.
+  std::size_t count = (std::numeric_limits<std::size_t>::max)();  ///< number of features of a layer that are read,
+                                                                  ///< those with the largest |score|; all of them: the
+                                                                  ///< full walk
+  std::vector<std::size_t> counts{};                              ///< numbers for each layer, instead of `count`
+  bool active_only = false;                                       ///< the exact walk: inactive features are left out
+  /// Chooses the features that a layer reads for an input of its gates. Without it all are read; in a mixture those of
+  /// the experts that its own router chose, with its weights. No other gates are computed.
   std::function<routed_features(std::uint32_t layer, std::span<const float> x, std::size_t features)> route{};
   std::size_t of_layer(std::uint32_t layer) const { return counts.empty() ? count : counts.at(layer); }
 };
 
-/// What a walk's parts took, in nanoseconds: gate scores, the choice of features, the up vectors of the chosen, their
-/// down vectors.
+/// Times of a walk's parts in nanoseconds: gate scores, the choice of features, the up vectors of the chosen ones, and
+/// their down vectors.
 struct walk_times {
   double gate = 0, select = 0, gather = 0, accumulate = 0;
   double all() const { return gate + select + gather + accumulate; }
 };
 
-/// What one layer's walk saw and did.
+/// A report of one layer's walk.
 struct walked_ffn {
   std::uint32_t layer = 0;
-  std::span<const float> input;   ///< of the gates, [hidden_size]; of ternary models the int8 values times their step
-  std::span<const float> scores;  ///< gate_f . input, [features]; 0 of those that a router left out
-  std::span<const std::uint32_t> chosen;  ///< features, rising
-  std::span<const float> values;          ///< of the chosen: what their down vectors are multiplied with
+  std::span<const float> input;   ///< input of the gates, [hidden_size]; in ternary models the int8 values times their
+                                  ///< step
+  std::span<const float> scores;  ///< gate_f . input, [features]; 0 for features that a router left out
+  std::span<const std::uint32_t> chosen;  ///< features that were read, in rising order
+  std::span<const float> values;          ///< of the chosen features: the factors of their down vectors
   walked_layer vectors;
   walk_times times;
 };
 
-/// The decode sequence for the token that the machine was fed with.
-/// @error argument_error: an FFN that is not a gated product and a product behind it, vectors of another shape
+/// Runs the decode sequence for the token that the machine was fed with.
+/// @error argument_error: an FFN that is no gated product followed by a product, or vectors of another shape
 class walked_decode {
  public:
-  /// @param after is told of each walk  @param dense is told of each dense FFN below them: the layer, and its products'
-  /// time in nanoseconds
+  /// @param after is called after each walk  @param dense is called after each dense FFN below the walked layers, with
+  /// the layer and the time of its products in nanoseconds
   walked_decode(machine& on, const plan::table& table, layer_vectors vectors, walk_choice choice,
                 std::function<void(const walked_ffn&)> after = {},
                 std::function<void(std::uint32_t, double)> dense = {})
@@ -137,7 +140,7 @@ class walked_decode {
     return {reinterpret_cast<const float*>(machine_.weight(operand(d, name), layer).data()), count};
   }
 
-  /// @param last what writes the FFN's output: the product by down, or the sum of a mixture's experts
+  /// @param last the dispatch that writes the FFN's output: the down product, or the sum of a mixture's experts
   void walk(const plan::dispatch& gate_up, const plan::dispatch& last, std::uint32_t layer) {
     const walked_layer of = vectors_(layer);
     const bool ternary = gate_up.kernel == kernels::kernel::ternary_matmul;
@@ -145,8 +148,8 @@ class walked_decode {
                       features = (is_mixture(gate_up) ? table_.weights[operand(gate_up, "weight").slot].rows
                                                       : constant(gate_up, "rows")) /
                                  2;
-    // Features that were inserted stand behind the plan's; a ternary FFN has a norm over them, which has no more
-    // weights.
+    // Inserted features are behind the plan's. A ternary FFN has a norm over its features, which has no weights for
+    // more.
     const bool fits = ternary ? of.features() == features : of.features() >= features;
     if (of.hidden_size != width || !fits || of.up.size() != of.gate.size() || of.down.size() != of.gate.size())
       throw argument_error("walk: vectors of layer " + std::to_string(layer),
@@ -159,7 +162,7 @@ class walked_decode {
     for (std::size_t i = 0; i < width; ++i) out[i] = adds ? out[i] + y[i] : y[i];
   }
 
-  /// @param routed the features that are looked at, where not all are
+  /// @param routed the features that are read, where not all are
   std::vector<std::uint32_t> choose(shader::activation_function act, std::span<const float> scores, std::uint32_t layer,
                                     const std::vector<std::uint32_t>& routed, bool some_only) const {
     const std::size_t count = choice_.of_layer(layer);
@@ -180,7 +183,7 @@ class walked_decode {
       std::iota(all.begin(), all.end(), 0u);
       return all;
     }
-    // Below 0 squared ReLU lets nothing through, whatever the size: those never come before one that is on.
+    // Squared ReLU is 0 for scores below 0, whatever their magnitude, so these never come before an active feature.
     std::vector<float> ranked(scores.begin(), scores.end());
     if (act == shader::activation_function(activation::relu_squared))
       for (float& score : ranked)
@@ -201,7 +204,7 @@ class walked_decode {
     return out;
   }
 
-  /// What kernel route left: of each chosen expert all features, weighed as the token has it.
+  /// The choice of kernel route: all features of each chosen expert, with the token's weights.
   routed_features of_chosen_experts(const plan::dispatch& gate_up, std::size_t features) const {
     const std::size_t used = constant(gate_up, "experts_used"), each = constant(gate_up, "rows") / 2;
     const auto choice = machine_.floats(operand(gate_up, "choice").offset, 2 * used);
@@ -252,7 +255,7 @@ class walked_decode {
     return out;
   }
 
-  /// Integers, as the kernels have it: bit for bit the dense FFN where all active features are chosen.
+  /// Computes in integers, as the kernels do: with all active features the result is the dense FFN's, bit for bit.
   std::vector<float> ternary_walk(const walked_layer& of, const plan::dispatch& gate_up, const plan::dispatch& down,
                                   std::uint32_t layer) {
     const std::size_t width = of.hidden_size, features = of.features();

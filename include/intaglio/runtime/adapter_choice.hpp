@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which adapter a session has beside the model's matrices: as a caller says it, and the words of the state that kernels
-// read.
+// Which adapter a session adds to the model's matrices: the choice that a caller makes, and its words in the state that
+// kernels read.
 #pragma once
 
 #include <bit>
@@ -15,17 +15,18 @@
 
 namespace intaglio {
 
-/// An adapter of a plan with room for some (plan::adapter_room), by its number there.
+/// A LoRA adapter of a plan with room for adapters (plan::adapter_room), named by its number in the plan.
 struct adapter_choice {
-  std::uint32_t number = 0;  ///< 1 .. as many as there are; 0: none
-  float scale = 1;           ///< of what it adds, finite; 0: as none
+  std::uint32_t number = 0;  ///< 1 .. the number of adapters in the plan; 0: no adapter
+  float scale = 1;           ///< factor of what the adapter adds, finite; 0: the same as no adapter
   friend bool operator==(const adapter_choice&, const adapter_choice&) = default;
 };
 
 namespace runtime {
 
-/// A choice that the plan can serve; every choice of no adapter becomes one value.
-/// @param count of the plan's adapters  @error argument_error: a number that there is not, a scale that is no number
+/// Checks that a plan can serve a choice of adapter. Every choice of no adapter becomes the same value.
+/// @param of the choice  @param count number of adapters in the plan
+/// @error argument_error: a number over `count`, or a scale that is not finite
 inline adapter_choice checked_adapter(const adapter_choice& of, std::uint32_t count) {
   if (of.number > count)
     throw argument_error("adapter", count == 0 ? "none: the plan has room for none" : "0 .. " + std::to_string(count),
@@ -34,14 +35,14 @@ inline adapter_choice checked_adapter(const adapter_choice& of, std::uint32_t co
   return of.number == 0 || of.scale == 0 ? adapter_choice{0, 0} : of;
 }
 
-/// Writes the choice where kernels::state says; `words` is the start of the state.
+/// Writes the choice at its offset in kernels::state; `words` is the start of the state.
 inline void write_adapter(const adapter_choice& of, std::span<std::uint32_t> words) {
   words[kernels::state::adapter] = of.number;
   words[kernels::state::adapter_scale] = of.number == 0 ? 0 : std::bit_cast<std::uint32_t>(of.scale);
 }
 
-/// Tells apart what sessions with several adapters leave in caches: 0 of none, else above all numbers of pages
-/// (page_pool).
+/// A key that separates the cached pages of sessions with different adapters: 0 for no adapter, else a number above all
+/// numbers of pages (page_pool).
 inline std::uint64_t adapter_key(const adapter_choice& of) {
   return of.number == 0
              ? 0

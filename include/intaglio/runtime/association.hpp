@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A feature that makes a model say one token in the place of another behind a text: what `intaglio walk edit insert
-// --prompt` puts into an index (docs/walk.md). No training: the gate is the text's own input, down what the head reads.
+// Makes a feature that lets a model say one token instead of another after a text. `intaglio walk edit insert --prompt`
+// writes such a feature into an index (docs/walk.md). Nothing is trained: the gate vector is the text's own input to
+// the layer, and the down vector points to what the head reads as the wanted token.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,7 @@
 
 namespace intaglio::runtime {
 
-/// Inputs of a layer's gates at every position of a text, walked exactly. @shape result: [ids, hidden_size]
+/// Inputs of a layer's gates at every position of a text, computed exactly. @shape result: [ids, hidden_size]
 inline std::vector<std::vector<float>> gate_inputs(walked_model& model, std::span<const std::uint32_t> ids,
                                                    std::uint32_t layer) {
   if (layer >= model.config().num_hidden_layers)
@@ -33,10 +34,10 @@ inline std::vector<std::vector<float>> gate_inputs(walked_model& model, std::spa
   return out;
 }
 
-/// Gate, up and down of a feature that fires for the last of `inputs`, less so for those before it, and writes `wanted`
-/// in the place of `unwanted`.
-/// @param inputs of the layer's gates (gate_inputs)  @param strength of what is written where the gate is 1: ternary
-/// models have scales of their own instead
+/// Gate, up and down vectors of a feature that fires for the last of `inputs`, and less for the inputs before it. It
+/// writes `wanted` instead of `unwanted`.
+/// @param inputs inputs of the layer's gates (gate_inputs)
+/// @param strength factor of what is written where the gate is 1; ternary models use their own scales instead
 inline std::array<std::vector<float>, 3> association(const walked_model& model, std::uint32_t layer,
                                                      std::span<const std::vector<float>> inputs, std::uint32_t wanted,
                                                      std::uint32_t unwanted, float strength = 1) {
@@ -59,15 +60,15 @@ inline std::array<std::vector<float>, 3> association(const walked_model& model, 
     for (std::size_t c = 0; c < width; ++c) sum += static_cast<double>(a[c]) * static_cast<double>(b[c]);
     return static_cast<float>(sum);
   };
-  constexpr float open = 8;  // where SiLU and GELU let all but 0.3 % through
+  constexpr float open = 8;  // from this input on SiLU and GELU pass all but 0.3 %
   const float gate = open / dot(out[0], x), up = 1 / (open * dot(x, x)),
               down = strength / std::sqrt(dot(out[2], out[2]));
   for (std::size_t c = 0; c < width; ++c) out[0][c] *= gate, out[1][c] *= up, out[2][c] *= down;
   return out;
 }
 
-/// The place where a new feature of a ternary model is heard best: the feature with the largest weight in the norm in
-/// front of the down product.
+/// The index at which a new feature of a ternary model has the most effect: the feature with the largest weight in the
+/// norm in front of the down product.
 /// @throws argument_error for a model without such a norm
 inline std::uint32_t loudest_feature(const io::checkpoint& file, std::uint32_t layer) {
   const io::checkpoint_tensor& norm = file.at("blk." + std::to_string(layer) + ".ffn_sub_norm.weight");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How sessions decode together: each has a slot, whose tokens are those that a session alone would draw. They join and
-// leave between steps; the KV cache is a pool of pages, which sessions take as they grow, and prompts that begin alike
-// share those pages. The same code for every model. Defines basic_batch.
+// How sessions decode together. Each session has a slot, and draws the tokens that it would draw without the others.
+// Sessions join and leave between steps. The KV cache is a pool of pages, which sessions take as they grow; prompts
+// with the same beginning share its pages. The code is the same for every model. Defines basic_batch.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a session does: loading, prompts, generation, logits. The same code for every model; session.hpp adds the type.
+// What a session does: loading, prompts, generation, logits. The code is the same for every model; session.hpp adds the
+// type.
 #pragma once
 
 #include <cstdint>

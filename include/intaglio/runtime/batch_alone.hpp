@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How one session of a batch decodes while nobody else does: as a session without a batch, in the caches that prompts
-// are fed in. Its positions come from its pages and go back there.
+// Decode of the only active session of a batch: it runs as a session without a batch does, in the caches that prompts
+// are fed in. Its keys and values are copied from its pages first, and back to them at the end.
 #pragma once
 
 #include <algorithm>
@@ -18,20 +18,21 @@
 
 namespace intaglio::runtime {
 
-/// Recordings of a batch and those of decode of one session.
+/// Recordings of a batch, and recordings of decode of a single session.
 class batch_alone : public batch_recordings {
  public:
-  /// Whether a slot that is the only one may decode in the caches of a session alone, which is sooner.
+  /// Whether the only active slot may decode in the caches of a single session, which is faster.
   bool has_alone() const noexcept { return alone_decode_.plain.plan != nullptr; }
-  /// Whether it then runs all layers in one dispatch.
+  /// Whether such a slot runs the resident dispatch.
   bool alone_is_resident() const noexcept { return has_alone() && !alone_decode_.plain.plan->resident.empty(); }
 
-  /// Whether keep_alone_logits() has the logits of all tokens: not where bounds stand for those that cannot be drawn.
+  /// Whether keep_alone_logits() gives the logits of all tokens. A screened head has only bounds for tokens that cannot
+  /// be drawn.
   bool alone_has_logits() const { return has_alone() && !alone_is_screened(); }
 
-  /// Fetches what a slot's pages hold of its tokens but the last; decode_alone() then goes on with that, until
-  /// prefill() or another slot takes the caches.
-  /// @param fetches false: the caches have all positions that the pages have
+  /// Copies all positions of a slot but the last from its pages to the caches. decode_alone() then continues from
+  /// there, until prefill() or another slot uses the caches.
+  /// @param fetches false: the caches already hold all positions that the pages hold
   /// @error device_lost, out_of_memory
   void enter_alone(std::uint32_t slot, const slot_words& to, bool fetches = true) {
     namespace state = kernels::state;
@@ -54,7 +55,7 @@ class batch_alone : public batch_recordings {
     alone_position_ = position;
     alone_draws_ = draws(to.sampling);
   }
-  /// Tokens of the slot that entered: drawn_alone(0) and on, counted from there. @error device_lost, out_of_memory
+  /// Draws tokens of the slot that entered; they are drawn_alone(0) and on. @error device_lost, out_of_memory
   void decode_alone(std::uint32_t passes, double budget_ms) {
     commands_.clear();
     for (std::uint32_t done = 0; done < passes;) {
@@ -67,7 +68,7 @@ class batch_alone : public batch_recordings {
       alone_position_ += now;
     }
   }
-  /// Makes the logits of a slot those of the last pass of decode_alone(), where alone_has_logits().
+  /// Copies the logits of the last pass of decode_alone() to the logits of a slot, where alone_has_logits().
   /// @error device_lost, out_of_memory
   void keep_alone_logits(std::uint32_t slot) {
     if (!logits_) make_logits();
@@ -85,8 +86,8 @@ class batch_alone : public batch_recordings {
     std::memcpy(&out, alone_ring_.mapped().data() + std::size_t{4} * (index % table_->ring_size), sizeof out);
     return out;
   }
-  /// Moves positions from `first` to before `end`, which were written since, to the pages of the slot that entered, and
-  /// makes its state what that is behind them. The slot may go on in the caches.
+  /// Copies positions `first` to before `end`, written since enter_alone(), to the pages of the slot that entered, and
+  /// advances the slot's state to `end`. The slot may continue in the caches.
   /// @error device_lost, out_of_memory
   void leave_alone(std::uint32_t slot, std::uint32_t first, std::uint32_t end) {
     commands_.clear();
@@ -104,15 +105,15 @@ class batch_alone : public batch_recordings {
     batch_recordings::create(cache);
     if (const plan::sequence* const of = one_alone(*plan_)) record_alone(*of);
   }
-  /// A slot that is the only one decodes as others do from here on.
+  /// From here on an only active slot decodes as a row of a batch.
   void forget_alone() {
     alone_decode_ = {};
     alone_long_ = {};
     long_from_ = never;
   }
-  /// Whether workgroups of a pass of one session waited for what never came.
+  /// Whether a workgroup of a single session's pass reached its spin limit.
   bool alone_timed_out() { return alone_is_resident() && timed_out(alone_, table_->progress_offset()); }
-  /// Whether workgroups of a resident dispatch, whose progress is at an offset of its state, timed out.
+  /// Whether a workgroup of a resident dispatch timed out. The dispatch's progress is at an offset of its state.
   bool timed_out(const gpu::buffer& state, std::uint64_t progress) {
     std::uint32_t out = 0;
     gpu::transfer(device_, 4096)
@@ -121,7 +122,7 @@ class batch_alone : public batch_recordings {
     return out != 0;
   }
 
-  /// Feeds tokens one by one, in pages that slot 0 has, as a session that is the only one. @return its last logits
+  /// Feeds tokens one at a time, as the only active session, into pages of slot 0. @return logits of the last token
   std::vector<float> fed_alone(std::span<const std::int32_t> tokens, const slot_words& as) {
     for (std::uint32_t count = 1; count <= tokens.size(); ++count) {
       slot_words words = as;
@@ -137,15 +138,15 @@ class batch_alone : public batch_recordings {
                   std::as_writable_bytes(std::span(out)));
     return out;
   }
-  /// Whether the last pass was of the form for long contexts.
+  /// Whether the last pass ran the form for long contexts.
   bool was_long() const { return alone_position_ > long_from_; }
-  /// Whether the head is screened.
+  /// Whether the head of a single session is screened.
   bool alone_is_screened() const {
     return std::any_of(alone_decode_.plain.plan->epilogue.begin(), alone_decode_.plain.plan->epilogue.end(),
                        [](const plan::dispatch& each) { return each.kernel == kernels::kernel::head_screen; });
   }
   static constexpr std::uint32_t never = ~0u;
-  std::uint32_t long_from_ = never;  ///< passes from this position on are of the form for long contexts
+  std::uint32_t long_from_ = never;  ///< passes from this position on run the form for long contexts
   void forget_speed_of_alone() { alone_decode_.plain.speed = alone_long_.plain.speed = {}; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Calls of a batch that the stages before the last one run too: as words, which a link carries, in the order in which
-// they were asked for.
+// Calls of a batch that the stages before the last one run too. A call is a list of words, which a link carries in the
+// order of the calls.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -17,11 +17,11 @@ namespace intaglio::runtime {
 
 enum class batch_call : std::uint32_t { chunk, chunk_for_nobody, pass, clean };
 
-/// Words of a call, which begin with slots that have changed: each with what slot_words has, but for sampling and the
-/// tokens before the last.
+/// Writes the words of a call. They begin with the slots that have changed: each has the fields of slot_words, except
+/// sampling and all tokens but the last.
 class batch_words {
  public:
-  /// What a slot is from the next call on.
+  /// Records what a slot is from the next call on.
   void note(std::uint32_t slot, const slot_words& to) {
     ++changes_;
     const bool there = !to.tokens.empty();
@@ -29,7 +29,8 @@ class batch_words {
          there ? static_cast<std::uint32_t>(to.tokens.back()) : 0, static_cast<std::uint32_t>(to.pages.size())});
     changed_.insert(changed_.end(), to.pages.begin(), to.pages.end());
   }
-  /// A call with the slots that changed before it. @param its words, of which a reader knows how many
+  /// Writes a call, and in front of it the slots that changed. @param its arguments of the call; a reader knows their
+  /// number
   void take(batch_call what, std::span<const std::uint32_t> its, std::vector<std::uint32_t>& into) {
     into.assign({static_cast<std::uint32_t>(what), changes_});
     into.insert(into.end(), changed_.begin(), changed_.end());
@@ -48,9 +49,9 @@ class batch_words {
 /// Reads what batch_words wrote.
 class batch_words_reader {
  public:
-  /// @param words outlive the reader
+  /// @param words must outlive the reader
   explicit batch_words_reader(std::span<const std::uint32_t> words) : left_(words) {}
-  /// @error device_error: there are no more, which a link that is sound never gives
+  /// @error device_error: no words are left, which a sound link never causes
   std::uint32_t next() { return take(1).front(); }
   std::span<const std::uint32_t> take(std::size_t count) {
     if (count > left_.size()) throw device_error("stage", "read a call of a batch", "it ends before its words do");
@@ -64,14 +65,14 @@ class batch_words_reader {
   std::span<const std::uint32_t> left_;
 };
 
-/// Tokens among words.
+/// Tokens that are stored as words.
 inline std::span<const std::int32_t> as_tokens(std::span<const std::uint32_t> words) {
   return {reinterpret_cast<const std::int32_t*>(words.data()), words.size()};
 }
 
-/// Runs a call in a stage that has others behind it.
-/// @param words of batch_words  @param budget_ms of a submission
-/// @return tokens of the pass, whose rows run.ends() has then; 0: the call has none
+/// Runs a call in a stage that has another stage behind it.
+/// @param words from batch_words  @param budget_ms limit of a submission
+/// @return tokens of the pass, whose rows are in run.ends() afterwards; 0: the call has no rows
 /// @error device_lost, out_of_memory
 inline std::uint32_t run_call(batch_executor& run, std::span<const std::uint32_t> words, double budget_ms) {
   batch_words_reader read(words);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Copies of recurrent layers' states in a batch: where they are made, and which one a prompt is fed from.
+// Copies of the states of recurrent layers in a batch: when they are made, and from which one a prompt is fed.
 #pragma once
 
 #include <algorithm>
@@ -12,19 +12,20 @@
 
 namespace intaglio::runtime {
 
-/// The sessions of a batch with copies of their states, where the plan has recurrent layers; of others nothing.
+/// The sessions of a batch with copies of their states. Plans without recurrent layers have no copies.
 class batch_copies : public batch_slots {
  protected:
   using batch_slots::batch_slots;
 
-  /// Tokens of the next chunk. Where layers are recurrent one ends behind the last full page, to be copied there.
+  /// Number of tokens in the next chunk. With recurrent layers a chunk ends behind the last full page, where the state
+  /// is copied.
   std::uint32_t chunk_behind(std::uint32_t fed, std::uint32_t all) const {
     const std::uint32_t last_page = copies_ ? all / pool_->page_size() * pool_->page_size() : 0,
                         end = fed < last_page ? last_page : all;
     return (std::min)(body_->prefill_tokens, end - fed);
   }
-  /// The prompt's state becomes the newest copy within what its pages hold, and it is fed from there; from its
-  /// beginning where there is none.
+  /// Loads the newest copy within the prompt's cached pages into the prompt's state, and feeds the prompt
+  /// from there. Without such a copy the prompt is fed from its beginning.
   void take_copy(std::uint32_t slot, member& of, std::uint32_t all) {
     const auto found = copies_->newest(pool_->names_of(
         std::span(of.history).first((std::min<std::size_t>)(of.fed + 1, of.history.size())), of.pages.root));
@@ -33,7 +34,8 @@ class batch_copies : public batch_slots {
     const auto to = of.fed < all ? batch_states::alone() : batch_states::slot(slot);
     guarded([&] { run_->copy_state(run_->states().copy(found->place), to); });
   }
-  /// Copies a prompt's state where its chunk ends behind a page, and to its slot where all is fed.
+  /// Copies the prompt's state if its chunk ends at the end of a page, and to the session's slot when the whole prompt
+  /// is fed.
   void copy_behind_chunk(std::uint32_t slot, member& of, std::uint32_t all) {
     if (of.fed % pool_->page_size() == 0) {
       pool_->remember(of.pages, std::span(of.history).first(of.fed));
@@ -42,7 +44,7 @@ class batch_copies : public batch_slots {
     if (of.fed == all) guarded([&] { run_->copy_state(batch_states::alone(), batch_states::slot(slot)); });
   }
 
-  /// Tokens after which somebody's state is to be copied.
+  /// Number of tokens after which the state of some session is to be copied.
   std::uint32_t tokens_to_copy() const {
     if (!copies_ || !same_bits_) return ~0u;
     std::uint32_t out = copy_every();
@@ -51,7 +53,7 @@ class batch_copies : public batch_slots {
         out = (std::min)(out, copy_every() - static_cast<std::uint32_t>(each.history.size() - 1) % copy_every());
     return out;
   }
-  /// Who draws has one copy of its state behind what it drew, now and then a later one.
+  /// Keeps one copy of the state of each session that draws tokens, and replaces it by a later one from time to time.
   void copy_decoded() {
     if (!copies_ || !same_bits_) return;
     for (std::uint32_t slot = 0; slot < slot_count(); ++slot) {
@@ -72,13 +74,13 @@ class batch_copies : public batch_slots {
   }
 
  private:
-  /// Positions from one copy to the next, of who draws: whole pages.
+  /// Distance in positions between two copies of a session that draws tokens: whole pages.
   std::uint32_t copy_every() const {
     constexpr std::uint32_t least = 64;
     return (std::max)(least / pool_->page_size(), 1u) * pool_->page_size();
   }
-  /// A copy of a state behind full pages that are remembered. @return the last one's name; 0: it has none, or there is
-  /// a copy
+  /// Copies a state at the end of full pages that the pool remembers. @return the last page's name; 0: the session has
+  /// no such page, or the copy exists already
   std::uint64_t make_copy(batch_states::name from, const member& of, std::uint32_t position) {
     const auto names = pool_->names_of(std::span(of.history).first(std::size_t{position} + 1), of.pages.root);
     if (names.empty() || names.size() * pool_->page_size() != position || copies_->has(names.back())) return 0;

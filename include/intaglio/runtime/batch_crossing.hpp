@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The ends of a stage's passes in a batch: rows of the stream go through host memory, by copies that are recorded once.
+// Input and output of a stage's passes in a batch: rows of the residual stream cross host memory by copies that are
+// recorded once.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -16,10 +17,10 @@
 
 namespace intaglio::runtime {
 
-/// Passes of a batch_executor, whose calls wait: one pass at a time.
+/// Host copies for the passes of a batch_executor. It runs one pass at a time and waits for each.
 class batch_crossing {
  public:
-  /// @param of a stage's  @error out_of_memory, device_lost
+  /// @param of the stage's table  @error out_of_memory, device_lost
   batch_crossing(const gpu::device& on, const plan::table& of)
       : device_(on), row_bytes_(std::uint64_t{4} * of.config->hidden_size) {
     const std::uint64_t bytes = row_bytes_ * (std::max)(of.prefill.max_tokens, of.batch.max_tokens);
@@ -29,15 +30,16 @@ class batch_crossing {
       outgoing_ = gpu::buffer(on, bytes, gpu::placement::readback, "rows that cross out of a stage");
   }
 
-  /// Rows of the next pass: f32 [tokens, hidden_size]. Those that a stage without a stage before it has not are none.
+  /// Sets the rows of the next pass: f32 [tokens, hidden_size]. A first stage, which has no stage before it, has no
+  /// rows.
   void supply(std::span<const std::byte> rows) const {
     const std::span<std::byte> to = incoming_.mapped();
     std::copy_n(rows.begin(), (std::min)(rows.size(), to.size()), to.begin());
   }
-  /// Rows of the last pass, which must be done.
+  /// Rows of the last pass, which must have ended.
   std::span<const std::byte> given(std::uint32_t tokens) const { return outgoing_.mapped().first(tokens * row_bytes_); }
 
-  /// Records the copies. @param arena of both sequences
+  /// Records the copies. @param arena memory that both sequences use
   void record(const plan::sequence& chunk, const plan::sequence& batch, const gpu::buffer& arena) {
     for (const plan::sequence* each : {&chunk, &batch}) {
       const std::size_t which = each == &batch ? 1 : 0;
@@ -54,7 +56,7 @@ class batch_crossing {
       }
     }
   }
-  /// Commands that go in front of a pass of a batch, or of a chunk, and behind it; null: there are none.
+  /// Commands in front of a pass of a batch, or of a chunk, and behind it; null: none.
   VkCommandBuffer in(bool batch) const noexcept { return in_[batch ? 1 : 0].handle(); }
   VkCommandBuffer out(bool batch) const noexcept { return out_[batch ? 1 : 0].handle(); }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Drafts of sessions in a batch, as prompt lookup, another proposer or a caller gives them. A pass has a row for each
-// slot; a session's drafts take rows of slots that nobody has, which stand behind its last token in its own pages. Each
-// row draws what the session would draw at that position, so tokens are those without drafts. A caller that draws on
-// the host decides which drafts are right (next_drafted).
+// Drafts of sessions in a batch, from prompt lookup, another proposer or the caller. A pass has a row for each slot. A
+// session's drafts use rows of vacant slots, and are positions behind its last token in its own pages. Each row draws
+// the token that the session would draw at that position, so the tokens are the same without drafts. A caller that
+// draws on the host decides which drafts are right (next_drafted).
 #pragma once
 
 #include <algorithm>
@@ -19,11 +19,11 @@
 
 namespace intaglio::runtime {
 
-/// The sessions of a batch, whose passes may have rows of drafts.
+/// The sessions of a batch whose passes may have rows of drafts.
 class batch_drafts : public batch_prefixes {
  public:
   std::uint32_t most_drafts() const {
-    // With f16 a session alone has other bits than one beside others.
+    // With f16 products a session that decodes without others has other bits than in a batch.
     const bool same_alone = table().shape.coded_products != plan::chunk_arithmetic::f16;
     return copies_ || run_->runs_resident() || run_->is_stage() || !same_alone ? 0 : slot_count() - 1;
   }
@@ -84,8 +84,8 @@ class batch_drafts : public batch_prefixes {
            });
   }
 
-  /// Looks for drafts of all that are ready, and gives them rows.
-  /// @param rows of the pass without drafts  @return with them
+  /// Finds drafts for all ready sessions, and gives them rows.
+  /// @param rows of the pass without drafts  @return rows with drafts
   std::uint32_t place_drafts(std::uint32_t rows) {
     std::uint32_t vacant = find_drafts(), next = 0;
     ask_proposer(vacant);
@@ -102,18 +102,19 @@ class batch_drafts : public batch_prefixes {
     }
     return rows;
   }
-  /// Rows of drafts in the next pass.
+  /// Number of rows of drafts in the next pass.
   std::uint32_t drafted_rows() const {
     std::size_t out = 0;
     for (const member& each : members_) out += each.draft_slots.size();
     return static_cast<std::uint32_t>(out);
   }
 
-  /// What a pass drew for a session: its own token, and behind each draft that was right another one. With keep_logits
-  /// its own alone, and the others are offered. Their rows are nobody's again.
-  /// @param all drafts of the pass
+  /// The tokens that a pass drew for a session: one behind its last token, and one behind each draft that was right.
+  /// With keep_logits only the first of them; the others are offered (next_drafted). Afterwards the rows of drafts are
+  /// vacant again.
+  /// @param ready rows of the pass without drafts  @param all number of drafts in the pass
   std::span<const std::uint32_t> take_drafts(std::uint32_t slot, member& of, std::uint32_t ready, std::uint32_t all) {
-    drawn_of_one_.assign(1, run_->drawn(slot, of.told));
+    drawn_of_one_.assign(1, run_->drawn(slot, of.reported));
     const bool offers = of.options.keep_logits;
     for (std::size_t i = 0; i < of.drafts.size(); ++i) {
       const std::uint32_t drawn = run_->drawn(of.draft_slots[i], 0);
@@ -121,7 +122,7 @@ class batch_drafts : public batch_prefixes {
       else if (!offers && drawn_of_one_.size() == i + 1 &&
                drawn_of_one_.back() == static_cast<std::uint32_t>(of.drafts[i]))
         drawn_of_one_.push_back(drawn);
-      else  // what it left in pages behind the session's positions is masked, but read
+      else  // values behind the session's positions in its pages are masked, but they are read
         of.is_spoiled = of.is_spoiled || drawn >= table().config->vocab_size;
     }
     for (const std::uint32_t each : of.draft_slots) run_->set(each, {});
@@ -139,7 +140,7 @@ class batch_drafts : public batch_prefixes {
     of.drafts.clear(), of.draft_slots.clear();
     return drawn_of_one_;
   }
-  /// What is not taken of the last pass' offers is gone.
+  /// Drops all offers of the last pass that the caller did not take.
   void close_offers() {
     for (member& of : members_) {
       const offer what = std::exchange(of.offered, {});
@@ -147,7 +148,8 @@ class batch_drafts : public batch_prefixes {
         weigh(of, static_cast<std::uint32_t>(what.drafts.size()), what.taken + 1, what.cost, what.is_proposed);
     }
   }
-  /// Notes the time of a pass over a number of rows; the first pass of a kind may have compiled kernels.
+  /// Records the time of a pass over a number of rows. The first pass of a kind is ignored, since it may have compiled
+  /// kernels.
   void observe(std::uint32_t running, double ms) {
     pass_ms_.resize(slot_count() + 1, -1);
     double& mean = pass_ms_[running];
@@ -155,7 +157,7 @@ class batch_drafts : public batch_prefixes {
   }
 
   draft_counts drafts_;
-  std::shared_ptr<proposer> proposer_;  ///< of sessions with draft_num_tokens
+  std::shared_ptr<proposer> proposer_;  ///< for sessions with draft_num_tokens
 
  private:
   std::uint32_t ready_count() const {
@@ -163,8 +165,8 @@ class batch_drafts : public batch_prefixes {
     for (const member& each : members_) out += each.ready ? 1 : 0;
     return out;
   }
-  /// Drafts that a session's pages and its own end have room for. What is offered does not reach its end, behind which
-  /// it would have left.
+  /// Number of drafts that fit a session's pages and its max_tokens. An offered token never reaches max_tokens, since
+  /// the session would have left by then.
   std::uint32_t room_of(const member& of) const {
     const std::uint32_t now = static_cast<std::uint32_t>(of.history.size()) - 1,
                         room = (std::min)(all_positions(of), held(of)) - 1 - now;
@@ -180,7 +182,7 @@ class batch_drafts : public batch_prefixes {
     return {of.number, of.history, of.options.sampling, of.prompt + of.options.max_tokens, &of.drafts};
   }
 
-  /// A caller's, and those of prompt lookup. @return slots that are vacant beside them
+  /// Finds drafts of the caller and of prompt lookup. @return slots that stay vacant
   std::uint32_t find_drafts() {
     std::uint32_t vacant = free_slots();
     for (member& of : members_) {
@@ -227,8 +229,8 @@ class batch_drafts : public batch_prefixes {
       of->proposed_ms = static_cast<double>(of->drafts.size()) * proposer_->token_ms();
     }
   }
-  /// How many drafts of the proposer promise most for their time where all who ask get as many; 0: none pay. Not before
-  /// a pass without drafts was measured.
+  /// The number of drafts a session that promises most tokens for their time, where every session that asks gets that
+  /// number; 0: drafts do not pay. Needs the measured time of a pass without drafts.
   std::uint32_t worth(const member& of, std::uint32_t most, std::uint32_t ready, std::uint32_t asking) const {
     if (pass_ms_.size() <= ready || pass_ms_[ready] <= 0) return 0;
     const double each = in_passes(proposer_->token_ms(), ready);
@@ -243,8 +245,8 @@ class batch_drafts : public batch_prefixes {
   double in_passes(double ms, std::uint32_t ready) const {
     return pass_ms_.size() <= ready || pass_ms_[ready] <= 0 ? 0 : ms / pass_ms_[ready];
   }
-  /// The cost of a pass with drafts, in passes without, as measured for its number of rows or, before that, for the
-  /// nearest number.
+  /// The cost of a pass with drafts, in passes without drafts: as measured for its number of rows, else for the nearest
+  /// number.
   double cost_of(std::uint32_t ready, std::uint32_t drafted) const {
     const double guess = 1 + drafted / 2.0;
     if (pass_ms_.size() <= ready || pass_ms_[ready] <= 0) return guess;
@@ -268,8 +270,8 @@ class batch_drafts : public batch_prefixes {
 
   std::vector<std::uint32_t> drawn_of_one_;
   std::vector<draft_wish> wishes_;
-  std::vector<member*> asked_;   ///< whose wishes they are
-  std::vector<double> pass_ms_;  ///< by rows; 0 and less: not known yet
+  std::vector<member*> asked_;   ///< the sessions that the wishes belong to
+  std::vector<double> pass_ms_;  ///< by rows; 0 and less: unknown
 };
 
 }  // namespace intaglio::runtime

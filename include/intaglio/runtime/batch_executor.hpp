@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Runs the sequences of a plan with a batch: prefill of one slot's prompt in the caches of a session alone, moved to
-// the slot's pages, and passes that take a token of every slot; one slot may also decode as a session alone does, in
-// those caches. All is recorded once; the host writes slots into a mailbox, which is copied where they changed. Each
+// Runs the sequences of a plan with a batch. Prefill feeds one slot's prompt in the caches of a single session and
+// copies the result to the slot's pages. Decode passes take a token of every slot. One slot may also decode as a single
+// session does, in the same caches. All commands are recorded once; the host writes slots into a mailbox, which is
+// copied where they changed. Each call waits for the device.
 // call waits.
 #pragma once
 
@@ -24,16 +25,17 @@
 
 namespace intaglio::runtime {
 
-/// How far logits of all layers in one dispatch may be from the chain's, beside their own length.
+/// Largest distance between logits of the resident dispatch and logits of the chain, relative to the length of the
+/// logits.
 constexpr double nearness(const plan::dispatch& all) {
   return kernels::leave_chain_bits[static_cast<std::size_t>(all.kernel)] ? 0 : 0.03;
 }
-/// How far those of a session that decodes alone may be from what it has beside others: not at all where passes have
-/// decode's bits. Products in halves round what they multiply.
+/// Largest distance between logits of a session that decodes without others and its logits in a batch: 0 where passes
+/// of a batch have the bits of single decode. Products in f16 round their inputs.
 constexpr double nearness_alone(const plan::batch_shape& shape) {
   return shape.coded_products == plan::chunk_arithmetic::f16 ? 0.1 : 0;
 }
-/// The length of the difference beside the expected one's; infinite where either is no number.
+/// The length of the difference, relative to the length of the expected vector; infinite where either is not finite.
 inline double distance_of(std::span<const float> found, std::span<const float> expected) {
   double apart = 0, size = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -51,7 +53,7 @@ class batch_executor : public batch_passes {
   batch_executor(const gpu::device& on, const plan::table& table, weight_memory weights, const plan::device_class& of,
                  gpu::pipeline_cache* cache)
       : batch_executor(on, plan_for(table, of), std::move(weights), kernel_set(on), cache) {}
-  /// @param kernels may have some of its pipelines already
+  /// @param kernels may hold some of the pipelines already
   batch_executor(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan, weight_memory weights,
                  kernel_set kernels, gpu::pipeline_cache* cache, bool = false)
       : batch_passes(on, std::move(plan), std::move(weights), std::move(kernels)) {
@@ -61,25 +63,25 @@ class batch_executor : public batch_passes {
   virtual ~batch_executor() = default;
 
   static std::vector<const plan::sequence*> goes_on_with(const plan::device_plan&, bool) { return {}; }
-  /// The plan fitted to a device, as executor::plan_for makes it. No batch has all forms of a sampler.
+  /// The plan fitted to a device, as executor::plan_for makes it. A batch never has all forms of a sampler.
   static std::shared_ptr<const plan::device_plan> plan_for(const plan::table& table, const plan::device_class& of,
                                                            std::vector<plan::product_shape> shapes = {}) {
     return std::make_shared<const plan::device_plan>(table, of, plan::device_plan_options{std::move(shapes), false});
   }
 
-  /// Holds every pipeline against the CPU reference. Before there is an executor. @return the first that differs, or an
+  /// Compares every pipeline with the CPU reference. Needs no executor. @return the first pipeline that differs, or an
   /// empty kernel
   [[gnu::cold]] static kernel_fault prove_kernels(const gpu::device& on, const plan::device_plan& plan,
                                                   const kernel_set& kernels, const weight_memory& weights, bool = true,
                                                   bool = false) {
     std::vector<const plan::sequence*> sequences = begins_with(plan);
     for (const plan::sequence* each : plan.all_of(&plan::table::resident_batch))
-      std::erase(sequences, each);  // what it has around its one dispatch batch has too
+      std::erase(sequences, each);  // batch has the dispatches around the resident one too
     return gpu::translated([&] { return runtime::prove_kernels(on, plan.table(), kernels, weights, sequences); });
   }
-  /// Holds all layers in one dispatch against the chain of dispatches, whose sums have another order or, of ternary
-  /// weights, the same; of one session too. Where they are too far apart passes go on as the chain, or a session alone
-  /// as others do; no session may have been set.
+  /// Compares the resident dispatch with the chain of dispatches, also for a single session. The two sum in different
+  /// orders, except with ternary weights. Where they are too far apart, passes use the chain, and a single session
+  /// decodes as a row of a batch. No session may have been set.
   [[gnu::cold]] kernel_fault prove_resident(compile_ahead&& = {}) {
     if (!runs_resident_ && !alone_is_resident()) return {};
     gpu::translated([&] {
@@ -93,12 +95,12 @@ class batch_executor : public batch_passes {
       group_recordings& all = of_groups_.front();
       for (std::vector<recorded_sequence>* const list : {&all.resident, &all.chain})
         for (recorded_sequence& each : *list)
-          each.speed = {};  // a driver that compiles on first use would have made it slow
+          each.speed = {};  // a driver that compiles on first use made the measured time too long
       forget_speed_of_alone();
     });
     return {};
   }
-  /// Whether passes run all layers in one dispatch.
+  /// Whether passes run the resident dispatch.
   bool runs_resident() const noexcept { return runs_resident_; }
   void note_when_complete(gpu::pipeline_cache& in, std::string note, const std::string& = {}) {
     if (!differs_) in.set_note(std::move(note));
@@ -109,17 +111,17 @@ class batch_executor : public batch_passes {
     return fault.kernel.empty() ? prove_resident() : fault;
   }
 
-  /// What a slot is from the next call on. The first token that it draws then is drawn(slot, 0).
+  /// Sets what a slot is from the next call on. The first token that it draws then is drawn(slot, 0).
   virtual void set(std::uint32_t slot, const slot_words& to) { batch_memory::set(slot, to); }
-  /// Announces a call of prefill(), behind earlier ones: the stages of a cut plan before this one begin.
+  /// Announces a call of prefill(), behind earlier announcements: earlier stages of a cut plan begin to run it.
   virtual void ask_prefill(std::uint32_t, std::uint32_t, std::span<const std::int32_t>, std::uint32_t, std::uint32_t) {}
-  /// Behind a failure: what stages of a cut plan before this one were asked for is waited for and forgotten.
+  /// After a failure: waits for everything that earlier stages of a cut plan were asked for, and forgets it.
   virtual void forget_asked() noexcept {}
 
-  /// Feeds tokens of a slot's prompt from `position` on, and moves them to its pages.
-  /// @param from_pages positions before, of a multiple of 8, that the slot's pages have and the caches do not: they are
-  /// fetched first
-  /// @param moved_from position before which the slot's pages have what they are to have, a multiple of 8
+  /// Feeds tokens of a slot's prompt from `position` on, and copies their keys and values to its pages.
+  /// @param from_pages number of positions before `position`, a multiple of 8, that the slot's pages hold and the
+  ///   caches do not: they are copied to the caches first
+  /// @param moved_from position, a multiple of 8, before which the slot's pages are complete
   /// @error argument_error: more tokens than a chunk has; device_lost, out_of_memory
   virtual void prefill(std::uint32_t slot, std::uint32_t position, std::span<const std::int32_t> tokens,
                        std::uint32_t from_pages, std::uint32_t moved_from, double budget_ms) {
@@ -135,7 +137,8 @@ class batch_executor : public batch_passes {
     flush("pages of " + model_name(*table_), hang_limit(prefill_.speed));
   }
 
-  /// Makes it the runner of a stage of a cut plan: rows of the stream are copied in before each pass, or out behind it.
+  /// Makes this executor the runner of a stage of a cut plan: rows of the stream are copied in before each pass, or out
+  /// after it.
   void join(std::unique_ptr<batch_crossing> ends) {
     gpu::translated([&] {
       ends->record(table_->prefill, table_->batch, arena_);
@@ -145,15 +148,14 @@ class batch_executor : public batch_passes {
   }
   batch_crossing& ends() const noexcept { return *ends_; }
 
-  /// Makes one state of recurrent layers what another is. @error device_lost, out_of_memory
+  /// Copies one state of recurrent layers to another. @error device_lost, out_of_memory
   void copy_state(batch_states::name from, batch_states::name to) {
     commands_.clear();
     take_state(from, to);
     flush("a state of " + model_name(*table_), gpu::queue::hang_limit);
   }
 
-  /// Feeds tokens in the caches of a session alone, for nobody: what they leave there goes to no pages.
-  /// @error as of prefill
+  /// Feeds tokens in the caches of a single session and copies nothing to any pages. @error as prefill()
   virtual void feed_alone(std::uint32_t position, std::span<const std::int32_t> tokens, double budget_ms) {
     check_chunk(tokens);
     commands_.clear();
@@ -167,16 +169,17 @@ class batch_executor : public batch_passes {
                   std::as_writable_bytes(into));
   }
 
-  /// `passes` passes of every group over its first slots.
-  /// @param rows of each group; 0: nobody of it is there  @error device_lost, out_of_memory
+  /// Runs `passes` passes of every group over its first slots.
+  /// @param rows number of slots of each group; 0: the group has no sessions  @error device_lost, out_of_memory
   virtual void decode_groups(std::span<const std::uint32_t> rows, std::uint32_t passes, bool keep_logits,
                              double budget_ms) {
     for (std::uint32_t group = 0; group < rows.size(); ++group)
       if (rows[group] != 0) decode(rows[group], passes, keep_logits, budget_ms, group);
   }
 
-  /// Puts zeros in the place of what a pass has left that gave no numbers: in the caches of a session alone, between
-  /// the kernels, and in these pages, which nobody has. @param slot nobody's  @error device_lost, out_of_memory
+  /// Writes zeros over values that are not finite after a failed pass: in the caches of a single session, between the
+  /// kernels, and in these pages, which belong to no session. @param slot a vacant slot  @error device_lost,
+  /// out_of_memory
   virtual void clean(std::uint32_t slot, std::span<const std::uint32_t> pages) {
     namespace state = kernels::state;
     for (std::uint32_t group = 0; group < groups(); ++group)
@@ -212,7 +215,7 @@ class batch_executor : public batch_passes {
 
  private:
   static constexpr std::uint32_t most_fed = 3;
-  /// Tokens that a proof feeds to a slot, which they leave in its first page.
+  /// Tokens that a proof feeds to a slot. Their keys and values fit in its first page.
   std::array<std::int32_t, most_fed> proof_tokens(std::uint32_t slot) const {
     const std::uint32_t vocabulary = table_->config->vocab_size;
     std::array<std::int32_t, most_fed> out{};
@@ -221,12 +224,12 @@ class batch_executor : public batch_passes {
     return out;
   }
   std::uint32_t proof_positions() const { return (std::min)({most_fed, table_->context, table_->shape.page_size}); }
-  /// Numbers of a row that proofs compare: its logits, or in a stage of a cut plan without a head its stream.
+  /// Number of values of a row that proofs compare: its logits, or its stream in a stage of a cut plan without a head.
   std::uint32_t proof_width() const {
     return table_->batch.has_head ? table_->config->vocab_size : table_->config->hidden_size;
   }
   /// Logits of the first `rows` slots, or rows of the stream in a stage without a head.
-  /// @param one by the resident dispatch
+  /// @param one whether passes run the resident dispatch
   std::vector<float> fed(std::uint32_t rows, bool one) {
     const bool before = std::exchange(runs_resident_, one);
     const std::uint32_t positions = proof_positions();
@@ -250,8 +253,8 @@ class batch_executor : public batch_passes {
           .download(arena_, batch.residual_offset, std::as_writable_bytes(std::span(out)));
     return out;
   }
-  /// Compares passes over every number of rows with the chain. What f16 sums in two orders differ by is far below
-  /// `nearness`.
+  /// Compares passes over every number of rows with the chain. The difference between two orders of an f16 sum is far
+  /// below `nearness`.
   bool agrees_with_chain() {
     const std::uint32_t most = (std::min)(table_->shape.slot_count, table_->shape.pages), width = proof_width();
     for (std::uint32_t rows = (std::min)(most, recorded_rows(1));; rows = (std::min)(most, recorded_rows(rows + 1))) {
@@ -265,7 +268,7 @@ class batch_executor : public batch_passes {
       if (rows == most) return true;
     }
   }
-  /// Compares one session by itself, in both forms where there are two, with a pass of the batch's chain.
+  /// Compares single decode, in both forms where there are two, with a pass of the batch's chain.
   bool alone_agrees() {
     const std::vector<float> expected = fed(1, false);
     const auto agrees = [&] {
@@ -290,8 +293,8 @@ class batch_executor : public batch_passes {
     return out;
   }
 
-  /// A pass over a chunk in the caches of a session alone.
-  /// @param slot words of the slot whose adapter it has, or none
+  /// Runs a pass over a chunk in the caches of a single session.
+  /// @param slot words of the slot whose adapter is used, or none
   void run_prefill(std::uint32_t position, std::span<const std::int32_t> tokens, double budget_ms,
                    std::span<const std::uint32_t> slot = {}) {
     namespace state = kernels::state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How prompts of a batch's sessions are fed, one chunk at a time.
+// How prompts of a batch's sessions are fed: one chunk at a time.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,23 @@
 
 namespace intaglio::runtime {
 
-/// The sessions of a batch, whose prompts wait for each other.
+/// The sessions of a batch, whose prompts are fed in the order in which they joined.
 class batch_feeding : public batch_drafts {
  protected:
   using batch_drafts::batch_drafts;
 
-  /// The prompt to be fed next, ready for its next chunk. @return null: there is none, or no pages for it
+  /// Prepares the next prompt for its next chunk. @return null: no prompt waits, or there are too few pages
   member* next_to_feed() {
     if (waiting_.empty()) return nullptr;
     const std::uint32_t slot = waiting_.front();
     member& of = members_[slot];
-    if (of.pages.pages.empty()) {  // it was put back, as all behind it were
+    if (of.pages.pages.empty()) {  // it gave its pages back, like all sessions behind it
       auto pages = pool_->take(of.history, first_positions(of.history.size(), all_positions(of)),
                                adapter_key(of.options.adapter));
       if (!pages) return nullptr;
       of.pages = std::move(*pages);
     }
-    settle();  // the prompt takes the caches
+    settle();  // the prompt uses the caches
     if (!of.started) {
       of.started = true;
       pool_->share(of.pages, of.history, first_positions(of.history.size(), all_positions(of)));
@@ -36,18 +36,18 @@ class batch_feeding : public batch_drafts {
     }
     return &of;
   }
-  /// Tokens of a prompt that are fed before the first pass, which the last one goes in with.
+  /// Number of tokens of a prompt that prefill feeds. The first decode pass feeds the last token.
   static std::uint32_t fed_ahead(const member& of) { return static_cast<std::uint32_t>(of.history.size()) - 1; }
 
-  /// Asks stages of a cut plan before the last one for the next chunks of the prompt to be fed next.
-  /// @return false: there are none
+  /// Asks earlier stages of a cut plan for the next chunks of the prompt that is fed next.
+  /// @return false: no chunk is left to ask for
   bool ask_for_chunks() {
     const member* const of = next_to_feed();
     if (of == nullptr) return false;
     const std::uint32_t slot = waiting_.front(), all = fed_ahead(*of);
     bool in_caches = in_caches_ == slot;
     if (of->fed == all) return false;
-    guarded([&] {  // as many as keep all stages busy
+    guarded([&] {  // one chunk for each group keeps all stages busy
       for (std::uint32_t fed = of->fed, left = run_->groups(); fed < all && left != 0; --left, in_caches = true) {
         const std::uint32_t count = chunk_behind(fed, all);
         run_->ask_prefill(slot, fed, std::span(of->history).subspan(fed, count), in_caches ? 0 : fed,

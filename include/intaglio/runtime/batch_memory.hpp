@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The memory of a batch's passes on the device: slots, pages, the caches of a session alone, and the mailbox.
+// Device memory of a batch's passes: slots, pages, the caches of a single session, and the mailbox.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 
 namespace intaglio::runtime {
 
-/// What the device is told of a slot. Nobody's where `tokens` is empty.
+/// The state of a slot that the host writes to the device. A slot with empty `tokens` is vacant.
 struct slot_words {
   std::span<const std::int32_t> tokens;  ///< fed or drawn so far; the last is the next pass's input
   std::span<const std::uint32_t> pages;
@@ -33,9 +33,9 @@ struct slot_words {
   adapter_choice adapter{0, 0};
 };
 
-/// What one session runs while nobody else decodes: a token in one dispatch for all layers where the device has that,
-/// else the chain of dispatches; null where a CPU driver would run the chain, which would cost compiling and gain
-/// little, and in a stage of a cut plan.
+/// The sequence that runs while only one session of a batch decodes: the resident dispatch where the device has it,
+/// else the chain of dispatches. Null where a CPU driver would run the chain, whose compilation costs more than it
+/// gains, and in a stage of a cut plan.
 inline const plan::sequence* one_alone(const plan::device_plan& plan) {
   const plan::table& table = plan.table();
   if (table.model_layers != 0) return nullptr;
@@ -43,8 +43,8 @@ inline const plan::sequence* one_alone(const plan::device_plan& plan) {
   return table.is_for_cpus() ? nullptr : &table.decode;
 }
 
-/// The sequence of one session alone for passes from plan.long_from() on, where that is not resident; null where the
-/// plan has none.
+/// The sequence of a single session for passes from plan.long_from() on, where that sequence is not resident; null
+/// where the plan has none.
 inline const plan::sequence* one_alone_long(const plan::device_plan& plan) {
   const plan::sequence* const alone = one_alone(plan);
   if (alone == nullptr || !alone->resident_long.empty() ||
@@ -53,21 +53,21 @@ inline const plan::sequence* one_alone_long(const plan::device_plan& plan) {
   return plan.long_decode();
 }
 
-/// Memory of the passes of a batch, and the words that its slots have. Slots are counted through all groups; each group
-/// has a state of its own.
+/// Memory of the passes of a batch, and the words of its slots. Slots are counted through all groups; each group has
+/// its own state.
 class batch_memory {
  public:
   const plan::table& table() const noexcept { return *table_; }
   const gpu::device& device() const noexcept { return device_; }
   std::uint32_t subgroup_size() const noexcept { return kernels_.subgroup_size(); }
-  /// Gives up the weights, for another executor; this one may then only be destroyed.
+  /// Moves the weights to another executor. This one may only be destroyed afterwards.
   weight_memory release_weights() { return std::move(weights_); }
 
   const weight_memory& weights() const noexcept { return weights_; }
   const batch_states& states() const noexcept { return states_; }
   const placed_items& pool() const noexcept { return pool_; }
 
-  /// What a slot is from the next call on. The first token that it draws then is drawn(slot, 0).
+  /// Sets what a slot is from the next call on. The first token that it draws then is drawn(slot, 0).
   void set(std::uint32_t slot, const slot_words& to) {
     namespace state = kernels::state;
     const std::span<std::uint32_t> words = slot_mailbox(slot);
@@ -87,7 +87,7 @@ class batch_memory {
     note_changed(slot);
   }
 
-  /// Token that a slot drew as its index-th since it was last set.
+  /// The token that a slot drew as its index-th since it was last set.
   std::uint32_t drawn(std::uint32_t slot, std::uint32_t index) const {
     std::uint32_t out = 0;
     std::memcpy(&out, ring_.mapped().data() + 4 * (std::size_t{slot} * table_->ring_size + index % table_->ring_size),
@@ -95,11 +95,11 @@ class batch_memory {
     return out;
   }
 
-  /// The words that a stage without a sampler reads of a slot.
+  /// The words of a slot that a stage without a sampler reads.
   struct head_words {
     std::uint32_t position = 0, count = 0, limit = 0, token = 0;
   };
-  /// Writes a slot's words in a stage that has no sampler: neither sampling nor history.
+  /// Writes a slot's words in a stage that has no sampler; they have neither sampling options nor a history.
   void set_words(std::uint32_t slot, const head_words& to, std::span<const std::uint32_t> pages) {
     namespace state = kernels::state;
     const std::span<std::uint32_t> words = slot_mailbox(slot);
@@ -110,7 +110,8 @@ class batch_memory {
     draws_[slot] = false;
     note_changed(slot);
   }
-  /// What the next pass of a slot feeds; its limit stays. Told to the device before each pass of such a stage.
+  /// Sets what the next pass of a slot feeds; the slot's limit stays. Such a stage copies these words to the device
+  /// before each pass.
   void go_on(std::uint32_t slot, const head_words& to) {
     namespace state = kernels::state;
     const std::span<std::uint32_t> words = slot_mailbox(slot);
@@ -119,7 +120,7 @@ class batch_memory {
     words[state::tokens] = to.token;
   }
 
-  /// Whether it runs a stage of a cut plan.
+  /// Whether this runs a stage of a cut plan.
   bool is_stage() const noexcept { return table_->model_layers != 0; }
   std::uint32_t groups() const noexcept { return table_->shape.groups; }
   std::uint32_t group_of(std::uint32_t slot) const noexcept { return slot / table_->shape.slot_count; }
@@ -185,7 +186,7 @@ class batch_memory {
     pool_ =
         place_caches(device_, t, "the pool of KV pages", [&](std::uint32_t layer) { return t.pool(t.pattern(layer)); });
   }
-  /// Addresses of passes, but for the arguments.
+  /// Addresses for passes, except the arguments.
   address_table batch_addresses() const {
     address_table out = addresses_of(arena_, caches_, weights_);
     add_caches(pool_, out.pool_keys, out.pool_values);
@@ -193,7 +194,7 @@ class batch_memory {
     out.state = state_.address();
     return out;
   }
-  /// Addresses of prompts, and of a session that decodes alone, but for its ring and arguments.
+  /// Addresses for prompts and for decode of a single session, except its ring and arguments.
   address_table prompt_addresses() const {
     address_table out = batch_addresses();
     out.state = alone_.address();
@@ -203,17 +204,17 @@ class batch_memory {
 
   gpu::device device_;
   std::shared_ptr<const plan::device_plan> plan_;
-  const plan::table* table_;  ///< the plan's
+  const plan::table* table_;  ///< the plan's table
   weight_memory weights_;
   kernel_set kernels_;
   gpu::buffer arena_, state_, alone_, ring_, alone_ring_, logits_, alone_arguments_;
   mailbox mailbox_;
   placed_items caches_, pool_;
   batch_states states_;
-  std::vector<bool> draws_;             ///< by slot
-  std::vector<std::uint32_t> changed_;  ///< slots that the device is not told of yet
-  bool runs_resident_ = false,
-       differs_ = false;  ///< whether passes take all layers in one dispatch; whether that was too far from the chain
+  std::vector<bool> draws_;             ///< by slot: whether the session samples
+  std::vector<std::uint32_t> changed_;  ///< slots whose words are not copied to the device yet
+  /// whether passes run the resident dispatch; whether its results were too far from the chain's
+  bool runs_resident_ = false, differs_ = false;
 };
 
 }  // namespace intaglio::runtime

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Passes that take a token of every slot of a group, the logits that they leave, and how long their dispatches take.
+// Passes that take a token of every slot of a group, the logits of these passes, and the times of their dispatches.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,8 @@ namespace intaglio::runtime {
 /// Decode of a batch.
 class batch_passes : public batch_alone {
  public:
-  /// `passes` passes over the first `rows` slots of a group. With `keep_logits` those of the last pass can be read.
+  /// Runs `passes` passes over the first `rows` slots of a group. With `keep_logits` the logits of the last pass can be
+  /// read.
   /// @error device_lost, out_of_memory
   void decode(std::uint32_t rows, std::uint32_t passes, bool keep_logits, double budget_ms, std::uint32_t group = 0) {
     commands_.clear();
@@ -40,20 +41,19 @@ class batch_passes : public batch_alone {
     }
   }
 
-  /// f32 [vocab_size] of a slot, after decode() with keep_logits.
+  /// Logits of a slot, f32 [vocab_size], after decode() with keep_logits.
   std::span<const float> logits(std::uint32_t slot) const {
     const auto* const all = reinterpret_cast<const float*>(logits_.mapped().data());
     return {all + std::size_t{slot} * table_->config->vocab_size, table_->config->vocab_size};
   }
 
-  /// Measured times of passes that draw tokens (decode), of all slots or of one alone, or of prompts (prefill); nothing
-  /// on a device without timestamps, or where a whole pass takes more than half the submission's budget.
+  /// Measured times of passes that draw tokens (decode), for all slots or for a single one, or of prompts (prefill).
+  /// Empty on a device without timestamps, or where a whole pass takes more than half of a submission's budget.
   const pass_times& times(pass_kind kind) const {
     return (kind == pass_kind::prefill ? prefill_times_ : decode_times_).times();
   }
 
-  /// One pass over the first `rows` slots as they are, with the time of each dispatch. @error device_error: no
-  /// timestamps
+  /// Runs one pass over the first `rows` slots and measures each dispatch. @error device_error: no timestamps
   std::vector<dispatch_time> measure(std::uint32_t rows) {
     return gpu::translated([&] {
       timed_ = record_timed_sequence(

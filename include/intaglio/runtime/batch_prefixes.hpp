@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Beginnings of sessions to and from files (io/session_file.hpp): the full pages that the pool remembers of a sequence,
-// and of recurrent layers the state behind them. Sessions that begin so share restored pages as they share any other.
+// Saves beginnings of sequences to files and loads them (io/session_file.hpp): the full pages that the pool remembers
+// of a sequence and, with recurrent layers, the state behind them. Sessions share restored pages as they share any
+// other.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,8 @@
 
 namespace intaglio::runtime {
 
-/// Moves whole pages of the pool between device and host: of each layer the keys of each head, then the values.
+/// Copies whole pages of the pool between device and host. A page has, for each layer, the keys of each head, then the
+/// values.
 class page_mover {
  public:
   page_mover(const gpu::device& on, const plan::table& of, const placed_items& pool)
@@ -38,9 +40,9 @@ class page_mover {
     }
   }
 
-  /// Bytes of a page in all layers.
+  /// Bytes of a page over all layers.
   std::uint64_t page_bytes() const noexcept { return page_bytes_; }
-  /// What a page has; valid until the next call. @error device_lost, out_of_memory
+  /// Reads a page; the result is valid until the next call. @error device_lost, out_of_memory
   std::span<const std::byte> read(std::uint32_t page) {
     move(page, false);
     return memory();
@@ -51,12 +53,12 @@ class page_mover {
       staging_ = gpu::buffer(device_, page_bytes_, gpu::placement::readback, "a page on its way");
     return staging_.mapped().first(static_cast<std::size_t>(page_bytes_));
   }
-  /// A page becomes what memory() has. @error device_lost, out_of_memory
+  /// Writes the content of memory() to a page. @error device_lost, out_of_memory
   void write(std::uint32_t page) { move(page, true); }
 
  private:
   struct part {
-    std::uint32_t item = 0;               ///< of the pool
+    std::uint32_t item = 0;               ///< index in the pool
     std::uint64_t offset = 0, bytes = 0;  ///< of a head's first page; of a page
   };
   void move(std::uint32_t page, bool to_pool) {
@@ -83,10 +85,10 @@ class page_mover {
   std::uint64_t page_bytes_ = 0;
   gpu::buffer staging_;
   gpu::recording commands_;
-  gpu::queue line_;  // goes first, and waits
+  gpu::queue line_;  // destroyed first, which waits for the device
 };
 
-/// The sessions of a batch, whose beginnings files can hold.
+/// The sessions of a batch, whose beginnings can be saved to files.
 class batch_prefixes : public batch_copies {
  public:
   saved_prefix save(std::span<const std::int32_t> tokens, const std::filesystem::path& path, const session_note& note,
@@ -176,7 +178,7 @@ class batch_prefixes : public batch_copies {
     if (slot >= slot_count())
       throw argument_error("slot", "0 .. " + std::to_string(slot_count() - 1), std::to_string(slot));
   }
-  /// @error file_error: an adapter that the plan has not
+  /// @error file_error: an adapter that the plan does not have
   adapter_choice expect_adapter(const io::session_reader& from) const {
     const io::session_record& record = from.record();
     const std::uint32_t count = plan::adapters_of(table());
@@ -188,14 +190,14 @@ class batch_prefixes : public batch_copies {
   std::uint64_t cache_bytes(const page_mover& mover, std::size_t pages) const {
     return pages == 0 ? 0 : pages * mover.page_bytes() + table().kept_bytes();
   }
-  /// What sessions that are there have written so far, too.
+  /// Makes the pool remember what the sessions in the batch have written so far.
   void remember_all() {
     settle();
     if (!same_bits_) return;
     for (member& each : members_)
       if (each.ready) pool_->remember(each.pages, std::span(each.history).first(each.history.size() - 1));
   }
-  /// @return pages that the record has  @error file_error: positions that are no full pages before the last token
+  /// @return pages that the file has  @error file_error: positions that are not full pages before the last token
   std::uint32_t expect_pages(const io::session_reader& from) const {
     using layout = io::session_layout;
     const io::session_record& record = from.record();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The recorded sequences of a batch's passes by rows, and how they are submitted in pieces of a budget.
+// The recorded sequences of a batch's passes for each number of rows, and how they are submitted in pieces of a budget.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class batch_recordings : public batch_memory {
         if (each->layers != 0) out.push_back(each);
     if (const plan::sequence* const alone = one_alone(plan)) out.push_back(alone);
     if (const plan::sequence* const long_form = one_alone_long(plan)) {
-      if (out.back() != &table.decode) out.push_back(&table.decode);  // with which it shares most dispatches
+      if (out.back() != &table.decode) out.push_back(&table.decode);  // which shares most dispatches with them
       out.push_back(long_form);
     }
     return out;
@@ -46,17 +46,17 @@ class batch_recordings : public batch_memory {
   ~batch_recordings() = default;
 
   using sequence_of = plan::sequence plan::table::*;
-  /// The passes of a group of slots.
+  /// The recordings of a group of slots.
   struct group_recordings {
     address_table addresses;
     gpu::buffer arguments;
     std::vector<recorded_sequence> chain, timed_chain, resident,
-        timed_resident;  ///< by rows; those with times of what draws, then of what does not
+        timed_resident;  ///< by number of rows; timed recordings: passes that sample, then passes that do not
     recorded_sequence moves;
     std::vector<gpu::recording> feed_header;
     gpu::recording copy_logits, feed_heads;
   };
-  /// @param addresses of all groups
+  /// @param addresses for all groups
   group_recordings recorded_group(std::uint32_t group, address_table addresses) {
     const plan::table& t = *table_;
     group_recordings out;
@@ -113,8 +113,8 @@ class batch_recordings : public batch_memory {
                  {&caches_, &pool_, &states_.slot_memory(), &states_.other_memory()});
   }
 
-  /// Rows of the recording that a pass over a number of rows takes: as many as a tile has, or twice that, and so on;
-  /// all of them.
+  /// Rows of the recording that runs a pass over a number of rows: those of one tile, twice that, and so on, up to all
+  /// rows.
   std::uint32_t recorded_rows(std::uint32_t rows) const { return plan::recorded_rows(rows, table_->shape.slot_count); }
   std::size_t of_rows(std::uint32_t rows) const {
     std::size_t which = 0;
@@ -139,7 +139,7 @@ class batch_recordings : public batch_memory {
     commands_.push_back(of.feed_header[box].handle());
     commands_.insert(commands_.end(), of.moves.handles.begin(), of.moves.handles.end());
   }
-  /// The first words of all slots of a group, which a stage without a sampler is told of before each pass.
+  /// Copies the first words of all slots of a group; a stage without a sampler runs these commands before each pass.
   void record_heads(std::uint32_t group) {
     gpu::recorder to(device_, "slots of " + model_name(*table_));
     for (std::uint32_t i = 0; i < table_->shape.slot_count; ++i) {
@@ -148,14 +148,14 @@ class batch_recordings : public batch_memory {
     }
     of_groups_[group].feed_heads = to.finish();
   }
-  /// Rows of the stream come in and go out.
+  /// Adds the commands that copy rows of the stream in and out.
   [[gnu::cold]] void cross_in(bool batch) {
     if (const VkCommandBuffer copy = ends_->in(batch)) commands_.push_back(copy);
   }
   [[gnu::cold]] void cross_out() {
     if (const VkCommandBuffer copy = ends_->out(false)) commands_.push_back(copy);
   }
-  /// A group's passes are over the first `rows` of its slots.
+  /// Sets that a group's passes are over the first `rows` of its slots.
   void feed_rows(std::uint32_t group, std::uint32_t rows) {
     if (const VkCommandBuffer heads = of_groups_[group].feed_heads.handle(); heads != nullptr)
       commands_.push_back(heads);
@@ -170,17 +170,18 @@ class batch_recordings : public batch_memory {
     queue_.wait(number, limit);
     weights_.expect_unchanged();
   }
-  /// Whether nobody of a pass draws, where the sampler has a form for that.
+  /// Whether no session of a pass samples, and the sampler has a greedy form.
   bool is_greedy(std::uint32_t group, std::uint32_t rows) const {
     const auto first = draws_.begin() + group * table_->shape.slot_count;
     return has_greedy_ && std::none_of(first, first + rows, [](bool draws) { return draws; });
   }
-  /// In one command buffer; nothing on a device without timestamps, or of a form that the sampler has not.
+  /// Records a sequence with timestamps in one command buffer. Empty on a device without timestamps, or where the
+  /// sampler does not have the form.
   recorded_sequence timed_sequence(const plan::sequence& of, const address_table& addresses, bool greedy = false) {
     if (device_.limits().timestamp_bits == 0 || (greedy && of.greedy.empty())) return {};
     return record_timed_sequence(device_, *table_, of, kernels_, addresses, (std::max)(1u, of.repeats()), greedy);
   }
-  /// Whether a pass was run for its times.
+  /// Runs a pass with timestamps where times are wanted. @return whether it ran
   bool run_timed(const recorded_sequence& of, recorded_sequence& timed, pass_clock& into, double budget_ms) {
     if (timed.plan == nullptr || !into.is_due(of.speed, of.size(), budget_ms)) return false;
     into.begin();
@@ -198,8 +199,9 @@ class batch_recordings : public batch_memory {
     times.count(passes);
     run(of, passes - (one_is_timed ? 1 : 0), budget_ms, greedy);
   }
-  /// Submits what waits in commands_ and `passes` times the sequence, its last segment in the form that draws nothing
-  /// if `greedy`, in pieces of the budget, and waits for all but what is left in commands_.
+  /// Submits the commands that wait in commands_ and `passes` times the sequence, in pieces of the budget. With
+  /// `greedy` the last segment uses the greedy form of the sampler. Waits for everything except what is left in
+  /// commands_.
   void run(recorded_sequence& of, std::uint32_t passes, double budget_ms, bool greedy) {
     const std::uint32_t all = passes * of.size();
     for (std::uint32_t done = 0; done < all;) {
@@ -229,7 +231,7 @@ class batch_recordings : public batch_memory {
     copy_alone_.clear();
     logits_ = {};
   }
-  /// @param from offset of the arena  @param slot the first of `count`
+  /// @param from offset in the arena  @param slot the first of `count`
   gpu::recording copy_of_logits(std::uint64_t from, std::uint32_t slot, std::uint32_t count) {
     return gpu::translated([&] {
       const std::uint64_t bytes = std::uint64_t{4} * table_->config->vocab_size;
@@ -242,25 +244,26 @@ class batch_recordings : public batch_memory {
   static constexpr std::uint32_t most_buffers = 1024;
 
   std::vector<group_recordings> of_groups_;
-  /// Decode of one session in one of its forms.
+  /// One form of decode of a single session.
   struct alone_form {
     recorded_sequence plain;
-    std::array<recorded_sequence, 2> timed;  ///< of passes that draw and of those that do not
+    std::array<recorded_sequence, 2> timed;  ///< passes that sample, and passes that do not
   };
 
-  plan::sequence long_plan_;              ///< decode of one session in long contexts, where that has a form of its own
-  alone_form alone_decode_, alone_long_;  ///< as batch_alone records them
-  bool has_greedy_ = false;               ///< whether passes in which nobody draws have a sampler of their own
+  /// decode of a single session in long contexts, where it has a form of its own
+  plan::sequence long_plan_;
+  alone_form alone_decode_, alone_long_;  ///< recorded by batch_alone
+  bool has_greedy_ = false;               ///< whether the sampler has a greedy form
   recorded_sequence prefill_, timed_prefill_, timed_;
   pass_clock decode_times_{128, 3}, prefill_times_{16, 0};
   gpu::recording feed_alone_, cleaning_;
   std::vector<gpu::recording> feed_slot_,
-      copy_alone_;  ///< logits of a session that decodes alone, to the place of each slot that kept them; then
-                    ///< those of its form for long contexts
+      copy_alone_;  ///< copies of a single session's logits to each slot that kept them; then those of its form for
+                    ///< long contexts
   std::vector<VkCommandBuffer> commands_;
-  VkCommandBuffer behind_ = nullptr;      ///< goes with the last pass that run() submits
+  VkCommandBuffer behind_ = nullptr;      ///< submitted with the last pass of run()
   std::unique_ptr<batch_crossing> ends_;  ///< of a stage of a cut plan
-  gpu::queue queue_;                      // goes first, and waits: what is above may be in flight
+  gpu::queue queue_;                      // destroyed first, which waits: the members above may be in use by the device
 };
 
 }  // namespace intaglio::runtime

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Batches of sessions whole: the constructors that know the plans, and what they run.
+// Definitions of batches of sessions: the constructors, which know the plans, and the code that they run.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"

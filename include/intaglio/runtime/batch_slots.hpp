@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who has which slot and which pages of a batch: how they are taken, grow, are shared and given back.
+// Which session has which slot and pages of a batch: how pages are taken, grow, are shared and are given back.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace intaglio::runtime {
 /// The sessions of a batch with their pages.
 class batch_slots {
  public:
-  /// The plan; of a cut one the whole.
+  /// The plan; for a cut plan the whole of it.
   const plan::table& table() const { return *body_->table; }
   const gpu::device& device() const { return body_->device; }
   std::uint32_t context() const { return table().context; }
@@ -33,7 +33,7 @@ class batch_slots {
     for (const member& each : members_) out += each.number == 0 ? 1 : 0;
     return out;
   }
-  /// A slot that nobody has, in the group that has the fewest sessions; as many as there are slots: none.
+  /// A vacant slot in the group that has the fewest sessions; slots() if none is vacant.
   std::uint32_t free_slot() const {
     const std::uint32_t each_has = run_->table().shape.slot_count;
     std::uint32_t out = slot_count(), fewest = each_has;
@@ -58,40 +58,41 @@ class batch_slots {
     if (run_ != nullptr) start();
   }
 
-  /// What a pass drew behind a session's drafts, for a caller that draws on the host.
+  /// The tokens that a pass drew behind a session's drafts, for a caller that draws on the host.
   struct offer {
     std::vector<std::int32_t> drafts;
-    std::vector<std::uint32_t> drawn, rows;  ///< behind each draft, and whose row it had
-    std::size_t from = 0;                    ///< tokens of the history before the pass
-    std::uint32_t taken = 0;                 ///< drafts that the caller drew
+    std::vector<std::uint32_t> drawn, rows;  ///< tokens drawn behind each draft, and slots whose rows were used
+    std::size_t from = 0;                    ///< length of the history before the pass
+    std::uint32_t taken = 0;                 ///< number of drafts that the caller drew too
     double cost = 0;                         ///< of the pass, in passes without drafts
-    bool is_proposed = false;                ///< the drafts are the proposer's
+    bool is_proposed = false;                ///< the proposer made the drafts
   };
 
   struct member {
-    std::uint64_t number = 0;  ///< 0: nobody
+    std::uint64_t number = 0;  ///< 0: no session
     std::vector<std::int32_t> history;
     runtime::page_pool::list pages;
     batch_options options;
-    std::uint32_t prompt = 0;            ///< tokens of it
-    std::uint32_t fed = 0;               ///< positions that the pages hold while the prompt, or all so far, is fed,
-                                         ///< or when it last left the caches
-    std::optional<std::uint32_t> found;  ///< of the prompt's, found there when it was first fed
-    std::uint64_t copied = 0;            ///< of recurrent layers: page behind which its last copy while it draws is
-    std::uint32_t told = 0;              ///< tokens drawn since the device was told of the slot
+    std::uint32_t prompt = 0;            ///< number of its tokens
+    std::uint32_t fed = 0;               ///< positions that the pages hold while the prompt, or the whole history, is
+                                         ///< fed, or when the session last left the caches
+    std::optional<std::uint32_t> found;  ///< prompt tokens found in pages when it was first fed
+    /// with recurrent layers: name of the page behind which its last copy is, while it draws
+    std::uint64_t copied = 0;
+    std::uint32_t reported = 0;  ///< tokens drawn since the slot was last set on the device
     bool started = false, ready = false;
-    std::vector<std::int32_t> drafts;        ///< of the next pass
-    std::vector<std::uint32_t> draft_slots;  ///< whose rows they have
+    std::vector<std::int32_t> drafts;        ///< for the next pass
+    std::vector<std::uint32_t> draft_slots;  ///< slots whose rows they use
     offer offered;                           ///< of the last pass, with keep_logits
     draft_budget drafting;
-    draft_counts drafted;      ///< so far
-    draft_record right;        ///< of the proposer's drafts
-    bool is_proposed = false;  ///< the drafts are the proposer's
-    double proposed_ms = 0;    ///< that they took
-    bool is_spoiled = false;   ///< a wrong draft left no numbers in its pages
+    draft_counts drafted;      ///< counts since it joined
+    draft_record right;        ///< results of the proposer's drafts
+    bool is_proposed = false;  ///< the proposer made the drafts
+    double proposed_ms = 0;    ///< time that the proposer took
+    bool is_spoiled = false;   ///< a wrong draft left values that are not finite in its pages
   };
 
-  /// Who had a slot last.
+  /// The session that had a slot last.
   struct former {
     std::uint64_t number = 0;
     std::uint32_t found = 0;
@@ -100,13 +101,13 @@ class batch_slots {
     adapter_choice adapter{0, 0};
   };
 
-  /// Positions that are written: the last token drawn is not.
+  /// Number of positions that are written; the last token drawn is not.
   static std::uint32_t positions(std::size_t prompt, std::uint32_t max_tokens) {
     return static_cast<std::uint32_t>(prompt) + max_tokens - 1;
   }
   std::uint32_t all_positions(const member& of) const { return positions(of.prompt, of.options.max_tokens); }
-  /// Positions whose pages are taken at once: `ahead` more than there are tokens, so that the device is seldom told of
-  /// new ones.
+  /// Positions whose pages are taken at once: `ahead` more than there are tokens, so that the slot is seldom set anew
+  /// on the device because of pages.
   std::uint32_t first_positions(std::size_t tokens, std::uint32_t all) const {
     return grows_ ? (std::min)(all, static_cast<std::uint32_t>(tokens) + ahead) : all;
   }
@@ -127,7 +128,7 @@ class batch_slots {
     for (const plan::dispatch& each : t.prefill.period)
       same_bits_ =
           same_bits_ && each.kernel != kernels::kernel::matmul_chunk && each.kernel != kernels::kernel::attention_f16;
-    grows_ = same_bits_;  // who is fed anew has to go on as before
+    grows_ = same_bits_;  // a session that is fed anew has to continue with the same tokens
   }
 
   const member* find(batch_handle whose) const {
@@ -136,7 +137,7 @@ class batch_slots {
                : nullptr;
   }
   member* find(batch_handle whose) { return const_cast<member*>(std::as_const(*this).find(whose)); }
-  /// Who had the slot last and has left.
+  /// The session that had the slot last and has left.
   const former* find_left(batch_handle whose) const {
     return whose.number != 0 && whose.slot < left_.size() && left_[whose.slot].number == whose.number
                ? &left_[whose.slot]
@@ -149,7 +150,7 @@ class batch_slots {
   }
 
   void tell(std::uint32_t slot, member& of) {
-    of.told = 0;
+    of.reported = 0;
     run_->set(slot, words_of(of));
   }
   runtime::slot_words words_of(const member& of) const {
@@ -160,7 +161,7 @@ class batch_slots {
     return static_cast<std::uint32_t>(of.pages.pages.size()) * pool_->page_size();
   }
 
-  /// What a session that decoded alone has in the caches goes to its pages.
+  /// Copies what a session wrote to the caches while it decoded without others to its pages.
   void settle() {
     if (alone_ == slot_count()) return;
     const std::uint32_t slot = std::exchange(alone_, slot_count());
@@ -178,7 +179,7 @@ class batch_slots {
     of = {};
   }
 
-  /// Gives back the pages of a slot. What they hold is remembered.
+  /// Gives back the pages of a slot. The pool remembers their content.
   void give_back(std::uint32_t slot, member& of) {
     if (alone_ == slot && of.ready && same_bits_) settle();
     if (alone_ == slot) alone_ = slot_count();
@@ -191,7 +192,8 @@ class batch_slots {
     if (!pool_->spoiled().empty()) clean(slot);
   }
 
-  /// Masked positions are read and multiplied by zero, so the next session with these pages must find numbers in them.
+  /// Clears pages. Masked positions are read and multiplied by zero, so the next session with these pages must find
+  /// finite values in them.
   void clean(std::uint32_t slot) {
     settle();
     guarded([&] { run_->clean(slot, pool_->spoiled()); });
@@ -199,9 +201,9 @@ class batch_slots {
     in_caches_ = slot_count();
   }
 
-  /// Pages for that many positions. Where there are too few, those who joined after it give theirs back, the last one
-  /// first.
-  /// @return false: there are too few nevertheless
+  /// Takes pages for that number of positions. Where there are too few, sessions that joined later give their pages
+  /// back, the last one first.
+  /// @return false: there are too few pages nevertheless
   bool make_room(std::uint32_t slot, std::uint32_t wanted) {
     member& of = members_[slot];
     while (!pool_->grow(of.pages, wanted)) {
@@ -220,7 +222,7 @@ class batch_slots {
                                      [&](std::uint32_t each) { return members_[each].number > members_[slot].number; });
     waiting_.insert(behind, slot);
   }
-  /// Pages for the next tokens of all that are ready, in the order in which they came.
+  /// Takes pages for the next tokens of all ready sessions, in the order in which they joined.
   void grow(std::uint32_t tokens) {
     if (!grows_) return;
     order_.clear();
@@ -230,7 +232,7 @@ class batch_slots {
               [&](std::uint32_t a, std::uint32_t b) { return members_[a].number < members_[b].number; });
     for (const std::uint32_t slot : order_) {
       member& of = members_[slot];
-      if (!of.ready) continue;  // put back for one before it
+      if (!of.ready) continue;  // has given its pages back to an earlier session
       const auto now = static_cast<std::uint32_t>(of.history.size()) - 1;
       const std::uint32_t all = all_positions(of), wanted = (std::min)(all, now + tokens);
       if (wanted <= held(of)) continue;
@@ -238,13 +240,13 @@ class batch_slots {
         put_back(slot);
         continue;
       }
-      if (alone_ == slot) run_->set(slot, words_of(of));  // read when it leaves the caches
+      if (alone_ == slot) run_->set(slot, words_of(of));  // read when the session leaves the caches
       else tell(slot, of);
     }
   }
 
-  /// What a failed pass leaves in pages is not relied on: the sessions that were fed then have left, and nothing is
-  /// remembered of it.
+  /// Runs a pass and handles its failure. What a failed pass leaves in pages is not used: the sessions that it fed have
+  /// left, and the pool remembers nothing of it.
   template <class Body>
   void guarded(Body&& body) {
     try {
@@ -266,19 +268,20 @@ class batch_slots {
   std::optional<runtime::page_pool> pool_;
   std::optional<runtime::prefix_states> copies_;  ///< where the plan has recurrent layers
   std::vector<member> members_;                   ///< by slot
-  std::vector<std::uint64_t> logits_of_;          ///< by slot: whose logits the executor has
-  std::vector<std::uint32_t> logits_row_;         ///< by slot: the row that they are of
-  std::vector<former> left_;                      ///< by slot: who had it last
+  std::vector<std::uint64_t> logits_of_;          ///< by slot: the session whose logits the executor has
+  std::vector<std::uint32_t> logits_row_;         ///< by slot: the row of these logits
+  std::vector<former> left_;                      ///< by slot: the session that had it last
   std::deque<std::uint32_t> waiting_;  ///< slots whose prompts are not fed yet, in the order in which they joined
   std::vector<std::uint32_t> order_;
-  std::vector<std::uint32_t> rows_;  ///< of each group's next passes
+  std::vector<std::uint32_t> rows_;  ///< of the next passes of each group
   std::vector<batch_token> drawn_;
   std::uint64_t last_number_ = 0;
-  std::uint32_t alone_ = 0, alone_from_ = 0;  ///< slot that decodes in the caches of a session alone, slots(): none;
-                                              ///< positions of its pages before it did
-  std::uint32_t in_caches_ = 0;  ///< slot whose tokens the caches hold as far as they are fed, slots(): none
-  bool same_bits_ = true;        ///< prefill leaves decode's bits, so that pages may be shared whatever wrote them
-  bool grows_ = true;            ///< pages are taken as sessions grow; else all at once
+  std::uint32_t alone_ = 0, alone_from_ = 0;  ///< slot that decodes in the caches of a single session, slots(): none;
+                                              ///< positions of its pages before that
+  std::uint32_t in_caches_ = 0;               ///< slot whose fed tokens the caches hold, slots(): none
+  /// prefill gives the bits of decode, so that pages may be shared whichever of them wrote them
+  bool same_bits_ = true;
+  bool grows_ = true;  ///< pages are taken as sessions grow; else all at once
 };
 
 }  // namespace intaglio::runtime

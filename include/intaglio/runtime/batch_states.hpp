@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// States of recurrent layers in a batch's memory: of each slot, of the prompt that is fed, and copies that sessions
-// share; and recorded commands that copy one to another. All of them go through one more state, so that there are two
-// recordings a state, not one for each pair. Where a plan has no recurrent layers there is nothing.
+// States of recurrent layers in a batch's memory: one for each slot, one for the prompt that is fed, and copies that
+// sessions share. Recorded commands copy one state to another through one intermediate state. So each state needs two
+// recordings, not one for each pair. Plans without recurrent layers have no states.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ namespace intaglio::runtime {
 
 class batch_states {
  public:
-  /// One of the states.
+  /// Names one of the states.
   struct name {
     std::uint32_t index = 0;
   };
-  /// The name of the prompt's state, or that of the session that decodes alone.
+  /// Names the state of the prompt that is fed, or of the session that decodes without others.
   static constexpr name alone() { return {0}; }
   static constexpr name slot(std::uint32_t which) { return {1 + which}; }
-  /// @param place of prefix_states
+  /// @param place index in prefix_states
   name copy(std::uint32_t place) const { return {1 + slot_count_ + place}; }
 
   batch_states() = default;
@@ -53,25 +53,25 @@ class batch_states {
   }
 
   bool empty() const noexcept { return from_.empty(); }
-  /// By layer: the first slot's state, and the prompt's.
+  /// By layer: the first slot's state, and the prompt's state.
   const std::vector<std::uint64_t>& of_slots() const noexcept { return of_slots_; }
   const std::vector<std::uint64_t>& of_prompt() const noexcept { return of_prompt_; }
   const placed_items& slot_memory() const noexcept { return slots_; }
   const placed_items& other_memory() const noexcept { return whole_; }
 
-  /// Where a copy is. @param place of prefix_states
+  /// The buffer and the offset of a copy. @param place index in prefix_states
   std::pair<const gpu::buffer*, std::uint64_t> memory_of(std::uint32_t place) const {
     const placed_items::item& its = whole_.items[between + 1 + place];
     return {&whole_.buffers[its.buffer], its.offset};
   }
 
-  /// Commands that make one state what another is.
+  /// Commands that copy one state to another.
   std::pair<VkCommandBuffer, VkCommandBuffer> copied(name from, name to) const {
     return {from_[from.index].handle(), to_[to.index].handle()};
   }
 
  private:
-  static constexpr std::size_t between = 1;  ///< item of the state through which all go
+  static constexpr std::size_t between = 1;  ///< index of the intermediate state
 
   void copy_whole(std::size_t item, std::uint64_t bytes, gpu::recorder& in, gpu::recorder& out) const {
     const placed_items::item &its = whole_.items[item], &hub = whole_.items[between];
@@ -89,7 +89,7 @@ class batch_states {
   }
 
   std::uint32_t slot_count_ = 0;
-  placed_items slots_, whole_;  ///< by layer; the prompt's, the one between, copies
+  placed_items slots_, whole_;  ///< by layer; the states of the prompt, the intermediate state, copies
   std::vector<std::uint64_t> of_slots_, of_prompt_;
   std::vector<gpu::recording> from_, to_;  ///< by index
 };

@@ -13,9 +13,9 @@
 
 namespace intaglio::runtime {
 
-/// Chooses the plan for a device among a program's: the strongest whose class it meets. For a device that
-/// meets none (with 16 KiB of shared memory, or 256 invocations a workgroup) the first that can be proven for it, those
-/// for its kind before the others; else the first.
+/// Chooses a plan for a device among a program's plans: the strongest one whose device class the device meets. A device
+/// may meet none, for example with 16 KiB of shared memory or 256 invocations a workgroup. Then it gets the first plan
+/// that can be proven for it, where plans for its kind of device come first; else the first plan.
 inline const plan::table& choose_table(std::span<const plan::table* const> tables, const plan::device_class& device) {
   const plan::table* best = tables.front();
   std::uint32_t most = 0;

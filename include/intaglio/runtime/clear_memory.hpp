@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Zeros in the memory of a session or a batch: masked positions are read and multiplied by zero, so they must hold
-// numbers.
+// Clears the memory of a session or a batch. Masked positions are read and multiplied by zero, so they must hold finite
+// values.
 #pragma once
 
 #include <initializer_list>
@@ -12,7 +12,7 @@
 
 namespace intaglio::runtime {
 
-/// Commands that do it; bytes behind the last whole word stay.
+/// Commands that clear a buffer; bytes behind the last whole word keep their values.
 inline gpu::recording clear_commands(const gpu::device& on, const std::string& label,
                                      std::initializer_list<const gpu::buffer*> buffers,
                                      std::initializer_list<const placed_items*> items) {
@@ -24,7 +24,7 @@ inline gpu::recording clear_commands(const gpu::device& on, const std::string& l
   return to.finish();
 }
 
-/// Does it and waits. @error device_lost, out_of_memory
+/// Clears a buffer and waits. @error device_lost, out_of_memory
 inline void clear_memory(const gpu::device& on, gpu::queue& line, const std::string& owner,
                          std::initializer_list<const gpu::buffer*> buffers,
                          std::initializer_list<const placed_items*> items) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// llvmpipe compiles a kernel when it is first dispatched, one after the other on the queue's thread. The dispatch of
-// all layers takes as long as all others together, so it is compiled beside them.
+// Compiles large kernels in the background on llvmpipe. This driver compiles a kernel when it is first dispatched, one
+// after the other on the queue's thread. The resident dispatch takes as long to compile as all others together, so it
+// is compiled in parallel.
 #pragma once
 
 #include <span>
@@ -14,12 +15,12 @@
 
 namespace intaglio::runtime {
 
-/// Compiles dispatches on a thread, on the same device opened once more: the driver's cache on disk (Mesa's) hands the
-/// code over. Where that fails nothing is lost: the kernel is then compiled when it is first dispatched.
+/// Compiles dispatches on a thread, on the same device opened once more; the driver's cache on disk (Mesa's) passes the
+/// code on. A failure does no harm: the kernel is then compiled when it is first dispatched.
 class compile_ahead {
  public:
   compile_ahead() = default;
-  /// @param calls of a device's plan, which outlives this
+  /// @param calls dispatches of a device's plan, which outlives this object
   compile_ahead(const gpu::device& on, module_source source, std::span<const plan::dispatch> calls) {
     try {
       thread_ = joining_thread([on, source, calls]() noexcept {
@@ -33,14 +34,14 @@ class compile_ahead {
           const gpu::recording commands = to.finish();
           const VkCommandBuffer handle = commands.handle();
           queue.wait(queue.submit({&handle, 1}, commands.name()), gpu::queue::first_hang_limit);
-        } catch (...) {  // an aid, not a need
+        } catch (...) {  // optional, so a failure is ignored
         }
       });
     } catch (const std::system_error&) {  // no thread to be had
     }
   }
 
-  /// Returns when it has ended.
+  /// Waits until the thread has ended.
   void wait() {
     if (thread_.joinable()) thread_.join();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Sessions that decode together over several devices: a plan with a batch, cut between layers, a stage on each device.
-// The last stage has the slots and samples; those before it have a thread each, which runs the calls that come by its
-// link.
+// Sessions that decode together over several devices. A plan with a batch is cut between layers, and each device runs
+// one stage. The last stage has the slots and the sampler. Each earlier stage has a thread, which runs the calls that
+// arrive on its link.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -23,15 +23,15 @@ namespace runtime {
 /// A stage of a batch before the last one, on its device.
 class front_batch_stage {
  public:
-  /// @param run of the stage's plan, not joined yet  @param budget_ms of a submission
+  /// @param run runner of the stage's plan, not joined yet  @param budget_ms limit of a submission
   front_batch_stage(const gpu::device& on, std::shared_ptr<const plan::stage> plan, std::unique_ptr<batch_executor> run,
                     double budget_ms)
       : plan_(std::move(plan)), budget_ms_(budget_ms), run_(std::move(run)) {
     run_->join(std::make_unique<batch_crossing>(on, run_->table()));
   }
 
-  /// Runs the calls that come until the link ends; the next stages run them with the rows. A failure goes on in the
-  /// place of the rows.
+  /// Runs the calls that arrive until the link ends, and passes them with the rows to the next stage. After a failure
+  /// it passes the failure on in place of the rows.
   void serve(stage_link& in, stage_link& out) noexcept {
     stage_message message;
     while (in.take(message)) {
@@ -56,7 +56,7 @@ class front_batch_stage {
   std::unique_ptr<batch_executor> run_;
 };
 
-/// Loads a stage's part of a file. @error as of basic_batch
+/// Loads a stage's part of a file. @error as basic_batch
 inline std::unique_ptr<front_batch_stage> load_front_batch(const gpu::device& on,
                                                            std::shared_ptr<const plan::stage> plan,
                                                            const io::checkpoint& from, const session_options& options,
@@ -70,10 +70,10 @@ inline std::unique_ptr<front_batch_stage> load_front_batch(const gpu::device& on
   });
 }
 
-/// Calls that the stages before the last one may be asked for at once: a pass and a chunk of each group, and a call
+/// Number of calls that the earlier stages may be asked for at once: a pass and a chunk of each group, and one call
 /// that is waited for.
 inline std::size_t room_of(const last_batch_stage& last) { return 2 * std::size_t{last.groups()} + 1; }
-/// Puts stages in front of the last one's runner.
+/// Connects earlier stages to the runner of the last one.
 inline void join_stages(last_batch_stage& last, std::vector<std::unique_ptr<front_batch_stage>> fronts) {
   using threads_of = stage_threads<front_batch_stage>;
   last.join_stages(threads_of::ends(std::make_shared<threads_of>(std::move(fronts), room_of(last))));
@@ -81,13 +81,13 @@ inline void join_stages(last_batch_stage& last, std::vector<std::unique_ptr<fron
 
 }  // namespace runtime
 
-/// Sessions that decode together over several devices, in the order of the stages. One device: a batch without stages.
-/// Else there are as many groups of the plan's slots as devices, which take turns, so that all are busy: a plan of 16
-/// slots has 32 on two devices. The plan's pages are those of all groups. Each device loads its part of the file, all
-/// at once.
-/// @param tables plans with a batch that the program carries, of one model: one is picked for each device; they outlive
-/// the batch
-/// @error as of basic_batch and cut_session
+/// Makes sessions that decode together over several devices, given in the order of the stages. With one device the
+/// batch has no stages. Otherwise the plan's slots exist once for each device, as groups that take turns, so that all
+/// devices are busy: a plan of 16 slots has 32 slots on two devices. All groups share the plan's pages. Each device
+/// loads its part of the file, all at the same time.
+/// @param tables plans with a batch that the program carries, all of one model: one is chosen for each device; they
+///   outlive the batch
+/// @error as basic_batch and cut_session
 inline basic_batch cut_batch(std::span<const gpu::device> on, std::span<const plan::table* const> tables,
                              const io::checkpoint& from, const session_options& options = {},
                              const cut_options& wish = {}, runtime::module_source source = &runtime::modules_of<>) {

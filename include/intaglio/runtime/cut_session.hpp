@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A session over several devices: a plan cut between layers (plan/cut.hpp), a stage on each device. The last stage is
-// the session's own; those before it have a thread each, which runs the passes that come by its link.
+// A session over several devices: a plan is cut between layers (plan/cut.hpp), and each device runs one stage. The last
+// stage belongs to the session itself. Each earlier stage has a thread, which runs the passes that arrive on its link.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -25,9 +25,10 @@ namespace intaglio {
 
 /// Where a model is cut.
 struct cut_options {
-  std::vector<std::uint32_t>
-      after{};                  ///< layers in front of each cut (plan::stages_of); empty: chosen by memory and rates
-  std::vector<double> rates{};  ///< bytes a second of each device's memory, or any measure; empty: all alike
+  /// number of layers in front of each cut (plan::stages_of); empty: chosen by memory and rates
+  std::vector<std::uint32_t> after{};
+  /// bytes a second of each device's memory, or any other measure; empty: all devices are alike
+  std::vector<double> rates{};
 };
 
 namespace runtime {
@@ -35,8 +36,9 @@ namespace runtime {
 /// A stage before the last one, on its device.
 class front_stage {
  public:
-  /// @param run of the stage's plan, not joined yet  @param cache that it was made with
-  /// @param budget_ms of a submission  @param prove hold the kernels of passes that come late against the reference
+  /// @param run runner of the stage's plan, not joined yet  @param cache the pipeline cache that it was made with
+  /// @param budget_ms limit of a submission
+  /// @param prove whether to compare kernels that are made later with the reference
   front_stage(const gpu::device& on, std::shared_ptr<const plan::stage> plan,
               std::unique_ptr<gpu::pipeline_cache> cache, std::unique_ptr<executor> run, double budget_ms, bool prove)
       : plan_(std::move(plan)), budget_ms_(budget_ms), prove_(prove), cache_(std::move(cache)), run_(std::move(run)) {
@@ -47,12 +49,12 @@ class front_stage {
   }
   const executor& run() const noexcept { return *run_; }
 
-  /// Runs the passes that come until the link ends: the next one is begun before the rows of the one under way are
-  /// handed on. A failure goes to the last stage in the place of the rows; the next pass is tried anew.
+  /// Runs the passes that arrive until the link ends. It begins the next pass before it passes on the rows of the
+  /// current one. A failure goes to the last stage in place of the rows; the next pass is tried again.
   void serve(stage_link& in, stage_link& out) noexcept {
     stage_message message;
     for (pass_under_way last;;) {
-      if (last.is_there && !in.ready()) {  // nothing to begin meanwhile
+      if (last.is_there && !in.ready()) {  // no other pass to begin meanwhile
         if (!hand_on(last, message, out)) break;
         continue;
       }
@@ -70,7 +72,7 @@ class front_stage {
     pass_kind kind = pass_kind::decode;
     std::uint32_t position = 0, count = 0;
     std::size_t place = 0;
-    std::uint64_t number = 0;  ///< of its last submission
+    std::uint64_t number = 0;  ///< of the pass's last submission
     std::exception_ptr failure;
   };
 
@@ -101,7 +103,7 @@ class front_stage {
       run_->submit(budget_ms_, executor::max_buffers);
     }
   }
-  /// Waits for a pass; its rows go on. @return false: the link has ended
+  /// Waits for a pass and passes on its rows. @return false: the link has ended
   bool hand_on(pass_under_way& of, stage_message& message, stage_link& out) noexcept {
     message.kind = of.kind, message.position = of.position, message.count = of.count;
     try {
@@ -122,7 +124,7 @@ class front_stage {
     return out.put(message);
   }
 
-  /// Whether workgroups of all layers in one dispatch timed out: nobody wrote what was blank.
+  /// Whether workgroups of the resident dispatch timed out: the rows still hold the unwritten pattern.
   static bool is_blank(std::span<const std::byte> rows) {
     for (std::size_t at = 0; at + 4 <= rows.size(); at += 4) {
       std::uint32_t word = 0;
@@ -131,7 +133,7 @@ class front_stage {
     }
     return false;
   }
-  /// A decode pass again, by the chain.
+  /// Runs a decode pass again, as the chain of dispatches.
   [[gnu::cold]] std::span<const std::byte> decode_anew(const pass_under_way& of) {
     ends_->give_to(of.place);
     run_->begin(of.kind, of.position, tokens_, {}, 1);
@@ -146,14 +148,14 @@ class front_stage {
   std::shared_ptr<const plan::stage> plan_;
   double budget_ms_;
   bool prove_;
-  std::unique_ptr<gpu::pipeline_cache> cache_;  ///< run_ notes there what it has proven
+  std::unique_ptr<gpu::pipeline_cache> cache_;  ///< run_ notes in it what it has proven
   stage_crossing* ends_ = nullptr;              ///< run_'s
   std::unique_ptr<executor> run_;
   std::vector<std::uint32_t> tokens_;
-  std::size_t place_ = 0;  ///< where the rows of the last pass go (stage_crossing)
+  std::size_t place_ = 0;  ///< index of the memory for the rows of the last pass (stage_crossing)
 };
 
-/// Loads a stage's part of a file. @error as of basic_session
+/// Loads a stage's part of a file. @error as basic_session
 inline std::unique_ptr<front_stage> load_front(const gpu::device& on, std::shared_ptr<const plan::stage> plan,
                                                const io::checkpoint& from, const session_options& options,
                                                module_source source) {
@@ -167,11 +169,11 @@ inline std::unique_ptr<front_stage> load_front(const gpu::device& on, std::share
 }
 
 /// The stages before the last one, each on a thread of its own, and the links between them.
-/// @tparam Front has serve(): front_stage, or that of a batch
+/// @tparam Front a class with serve(): front_stage or front_batch_stage
 template <class Front>
 class stage_threads {
  public:
-  /// @param room passes that may be asked for at once
+  /// @param room number of passes that may be asked for at once
   stage_threads(std::vector<std::unique_ptr<Front>> stages, std::size_t room)
       : room_(room), stages_(std::move(stages)) {
     for (std::size_t i = 0; i <= stages_.size(); ++i) links_.push_back(std::make_shared<local_link>(room_));
@@ -186,7 +188,7 @@ class stage_threads {
   stage_threads& operator=(const stage_threads&) = delete;
 
   const Front& stage(std::size_t index) const { return *stages_[index]; }
-  /// @param of the threads, which live as long as what is given
+  /// @param of the threads, which live as long as the result
   static stages_before ends(const std::shared_ptr<stage_threads>& of) {
     return {{of, of->links_.front().get()}, {of, of->links_.back().get()}, of->room_};
   }
@@ -198,29 +200,29 @@ class stage_threads {
   std::vector<std::thread> threads_;
 };
 
-/// Puts stages in front of the last one's runner, which is not joined yet.
+/// Connects earlier stages to the runner of the last one, which is not joined yet.
 inline std::shared_ptr<const stage_threads<front_stage>> join_stages(const gpu::device& on, executor& last,
                                                                      std::vector<std::unique_ptr<front_stage>> fronts) {
   using threads_of = stage_threads<front_stage>;
-  const std::size_t room = fronts.size() + 1;  // as many passes as keep every stage busy
+  const std::size_t room = fronts.size() + 1;  // this number of passes keeps every stage busy
   const auto threads = std::make_shared<threads_of>(std::move(fronts), room);
   last.join(std::make_unique<stage_crossing>(on, last.table(), last.state(), threads_of::ends(threads)));
   return threads;
 }
 
-/// The plans that devices run, whole, and how a model is cut over them.
+/// The whole plans that devices run, and how a model is cut over them.
 struct device_cut {
   std::vector<const plan::table*> tables;  ///< by device
   std::vector<std::shared_ptr<const plan::stage>> stages;
 };
 
-/// Devices that are the same one, opened again, share its memory.
+/// Number of devices that are the same device, opened again: they share its memory.
 inline std::size_t same_devices(std::span<const gpu::device> on, const gpu::device& as) {
   return static_cast<std::size_t>(std::count_if(
       on.begin(), on.end(), [&](const gpu::device& each) { return each.description().uuid == as.description().uuid; }));
 }
 
-/// @error out_of_memory: a stage does not fit, with its layers and the numbers
+/// @error out_of_memory: a stage does not fit; names its layers and the numbers
 inline void require_stage_memory(std::span<const gpu::device> on, const device_cut& cut) {
   for (std::size_t i = 0; i < on.size(); ++i) {
     const plan::stage& stage = *cut.stages[i];
@@ -241,9 +243,9 @@ inline void require_stage_memory(std::span<const gpu::device> on, const device_c
   }
 }
 
-/// Cuts a model over devices. Nothing is loaded. @param tables the plans that the program carries, which outlive the
-/// cut  @param groups of slots, of plans with a batch (plan::stage)
-/// @error argument_error: a cut that is none, or one that fits nowhere; out_of_memory naming the stage
+/// Cuts a model over devices without loading anything. @param tables the plans that the program carries, which outlive
+/// the cut  @param groups groups of slots, for plans with a batch (plan::stage)
+/// @error argument_error: an invalid cut, or a cut that fits nowhere; out_of_memory naming the stage
 inline device_cut cut_over(std::span<const gpu::device> on, std::span<const plan::table* const> tables,
                            const cut_options& wish, std::uint32_t groups = 1) {
   if (on.empty()) throw argument_error("devices", "at least one", "none");
@@ -276,11 +278,11 @@ inline device_cut cut_over(std::span<const gpu::device> on, std::span<const plan
   return out;
 }
 
-/// One progress for loads that run at once.
+/// One progress report for several loads that run at once.
 class shared_progress {
  public:
   shared_progress(load_callback to, std::size_t loads) : to_(std::move(to)), parts_(loads) {}
-  /// @param index of the load; this outlives what is returned
+  /// @param index of the load; this object outlives the result
   load_callback part(std::size_t index) {
     if (!to_) return {};
     return [this, index](const load_progress& at) {
@@ -302,7 +304,7 @@ class shared_progress {
   std::vector<load_progress> parts_;
 };
 
-/// @error argument_error: what a cut session has not
+/// @error argument_error: an option that cut sessions do not support
 inline void expect_for_cut(const io::checkpoint& from, const session_options& options) {
   const auto refuse = [&](const char* what, const std::string& found) {
     throw argument_error(what, "a model on one device", found + " for one that is cut over several");
@@ -314,7 +316,7 @@ inline void expect_for_cut(const io::checkpoint& from, const session_options& op
     refuse("place of the weights", "a mapped file");
 }
 
-/// Limits and runner of a session whose own stage is the last of a cut.
+/// Takes the limits and the runner of a session whose own stage is the last of a cut.
 template <class Executor = executor>
 std::unique_ptr<Executor> take_last_stage(session_body& body, const device_cut& cut, const io::checkpoint& from,
                                           const session_options& options, module_source source) {
@@ -330,8 +332,8 @@ std::unique_ptr<Executor> take_last_stage(session_body& body, const device_cut& 
   return load_executor<Executor>(body, stage->table(), from, options, source);
 }
 
-/// Loads the stages of a cut, all at once. @param load_front loads one before the last
-/// @return them and the last one's runner
+/// Loads the stages of a cut, all at once. @param load_front loads a stage before the last one
+/// @return these stages and the last one's runner
 template <class Executor, class LoadFront>
 auto load_stages(session_body& body, std::span<const gpu::device> on, const device_cut& cut, const io::checkpoint& from,
                  const session_options& options, module_source source, LoadFront&& load_front) {
@@ -352,7 +354,7 @@ auto load_stages(session_body& body, std::span<const gpu::device> on, const devi
   return out;
 }
 
-/// @error as of cut_session
+/// @error as cut_session
 inline std::shared_ptr<session_body> load_cut_session(std::span<const gpu::device> on,
                                                       std::span<const plan::table* const> tables,
                                                       const io::checkpoint& from, const session_options& options,
@@ -373,12 +375,13 @@ inline std::shared_ptr<session_body> load_cut_session(std::span<const gpu::devic
 
 }  // namespace runtime
 
-/// A session over several devices, in the order of the stages; the last one samples. One device: a session without
-/// stages. Each device loads its part of the file, all at once. The same device may be opened several times.
-/// @param tables the plans that the program carries, of one model: one is picked for each device; they outlive the
-/// session
-/// @error as of basic_session; argument_error: a cut that is none, a packed file, a patch, a budget or a place of the
-/// weights; out_of_memory naming the stage that does not fit and the numbers, before anything is loaded
+/// Makes a session over several devices, given in the order of the stages; the last one samples. With one device the
+/// session has no stages. Each device loads its part of the file, all at the same time. The same device may be opened
+/// several times.
+/// @param tables the plans that the program carries, all of one model: one is chosen for each device; they outlive the
+///   session
+/// @error as basic_session; argument_error: an invalid cut, a packed file, a patch, a budget or a weight placement;
+///   out_of_memory naming the stage that does not fit and the numbers, before anything is loaded
 inline basic_session cut_session(std::span<const gpu::device> on, std::span<const plan::table* const> tables,
                                  const io::checkpoint& from, const session_options& options = {},
                                  const cut_options& wish = {}, runtime::module_source source = &runtime::modules_of<>) {

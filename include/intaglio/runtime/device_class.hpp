@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The class of the very device that a session runs on (kernels/device_class.hpp).
+// The device class (kernels/device_class.hpp) of the device that a session runs on.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -14,11 +14,11 @@
 
 namespace intaglio::runtime {
 
-/// The subgroup size that kernels run at: 32, the width that their arithmetic is laid out for, where the device lets a
-/// shader choose it, else the device's own.
+/// The subgroup size that kernels run at: 32, for which their arithmetic is laid out, where a shader may choose it;
+/// else the device's own size.
 struct subgroup_choice {
   std::uint32_t size = 0;
-  std::uint32_t required = 0;  ///< what pipelines ask for; 0: the device has but one
+  std::uint32_t required = 0;  ///< size that pipelines require; 0: the device has only one
 };
 
 inline subgroup_choice choose_subgroup(const gpu::device_limits& limits) {
@@ -27,8 +27,9 @@ inline subgroup_choice choose_subgroup(const gpu::device_limits& limits) {
   return {size, size};
 }
 
-/// Workgroups of all layers in one dispatch that surely run at once on a device, 0: not known. NVIDIA's have one on
-/// each multiprocessor; the shader was tried nowhere else. llvmpipe's need not run at once (shaders/layers_cpu.comp).
+/// Number of workgroups of the resident dispatch that surely run at the same time on a device; 0: unknown. NVIDIA's
+/// devices run one on each multiprocessor; the shader was not tried on other vendors' GPUs. llvmpipe's workgroups need
+/// not run at the same time (shaders/layers_cpu.comp).
 inline std::uint32_t resident_workgroups(const gpu::device& on) {
   const gpu::device_limits& limits = on.limits();
   if (on.description().type == gpu::device_type::cpu)
@@ -44,7 +45,7 @@ inline std::uint32_t resident_workgroups(const gpu::device& on) {
   return limits.multiprocessors;
 }
 
-/// @return whether a device has a shape of known_matrix_shapes
+/// @return whether a device supports a matrix shape of known_matrix_shapes
 inline bool multiplies(const gpu::device& on, const kernels::matrix_shape& wanted) {
   if (!on.has(gpu::feature::cooperative_matrix)) return false;
   const auto element = [](kernels::matrix_element of) {
@@ -66,7 +67,7 @@ inline bool multiplies(const gpu::device& on, const kernels::matrix_shape& wante
   });
 }
 
-/// What planning needs to know of a device.
+/// The device class of a device: everything that planning needs to know.
 inline kernels::device_class class_of(const gpu::device& on) {
   const gpu::device_limits& limits = on.limits();
   const subgroup_choice subgroup = choose_subgroup(limits);
@@ -90,7 +91,7 @@ inline kernels::device_class class_of(const gpu::device& on) {
   out.resident_workgroups = resident_workgroups(on);
   return out;
 }
-/// What of it may be used, the most first.
+/// The classes that a device may be used as, the most capable first.
 inline std::vector<kernels::device_class> usable_classes(const gpu::device& on) {
   return plan::fallbacks(class_of(on));
 }

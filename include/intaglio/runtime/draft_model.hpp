@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A smaller model with the same tokens that proposes what the sessions of a batch say next (batch_handle.hpp,
-// draft_by). It draws as they do, with their seeds at their positions, so that it often draws what they draw.
-// Source: Leviathan et al. 2022, speculative decoding; tokens are compared, not weighed, since a draw of one seed at
-// one position does not depend on what proposed it.
+// A smaller model with the same tokens that drafts the next tokens of a batch's sessions (batch_handle.hpp, draft_by).
+// It draws with the sessions' seeds at their positions, so that it often draws the same tokens. Source: Leviathan et
+// al. 2022, speculative decoding. Here tokens are compared, not probabilities, since a draw with one seed at one
+// position does not depend on the drafts.
 #pragma once
 
 #include <algorithm>
@@ -23,13 +23,13 @@
 
 namespace intaglio {
 
-/// A batch of a smaller model, which nobody else uses. Each session of the large one that wants drafts has a session
-/// here: its prompt is fed one chunk at a time, between passes of the large model, and it gets no drafts before. What
-/// was drafted wrong is taken back. Used by the thread of the large model's batch.
+/// A batch of a smaller model that only drafts. Each session of the large model that asks for drafts has a session
+/// here. Its prompt is fed one chunk at a time, between passes of the large model; it gets no drafts before. Wrong
+/// drafts are taken back. Used by the thread of the large model's batch.
 class draft_model final : public runtime::proposer {
  public:
-  /// @param drafting with about as many slots as the large one's
-  /// @param names of both, the small one's first, as errors tell them
+  /// @param drafting batch of the small model with about as many slots as the large one
+  /// @param names of both models for error messages, the small one's first
   /// @error argument_error: other tokens, recurrent layers, an encoder
   draft_model(basic_batch drafting, const basic_batch& large,
               const std::pair<std::string, std::string>& names = {"the draft model", "the model"})
@@ -52,7 +52,7 @@ class draft_model final : public runtime::proposer {
       each.drafts->clear();
       if (!of.refused) follow(of);
     }
-    std::erase_if(seats_, [&](const auto& each) {  // who is not asked for has left, or pauses
+    std::erase_if(seats_, [&](const auto& each) {  // sessions that were not asked for have left or pause
       if (each.second.round == round_) return false;
       small_.leave(each.second.handle);
       return true;
@@ -62,20 +62,20 @@ class draft_model final : public runtime::proposer {
   }
 
  private:
-  /// Tokens behind which a session is fed anew, by chunks; fewer go through passes one by one.
+  /// A session that is more tokens behind is fed anew, by chunks; up to this number passes feed the tokens one by one.
   static constexpr std::size_t most_behind = 8;
-  /// Tokens that a session may draw too many while it waits for others.
+  /// Tokens that a session may draw in excess while it waits for others.
   static constexpr std::uint32_t spare = 64;
 
   struct seat {
-    batch_handle handle{};     ///< nobody: the small model has no room for it
-    std::size_t joined = 0;    ///< tokens of its prompt there
-    std::uint64_t round = 0;   ///< that it was last asked for in
-    std::uint32_t wanted = 0;  ///< drafts
+    batch_handle handle{};     ///< no session: the small model has no room for it
+    std::size_t joined = 0;    ///< tokens of its prompt in the small model
+    std::uint64_t round = 0;   ///< in which it was last asked for
+    std::uint32_t wanted = 0;  ///< number of drafts
     runtime::draft_wish* wish = nullptr;
-    bool is_fed = false;   ///< the prompt is
+    bool is_fed = false;   ///< the prompt is fed
     bool drew = false;     ///< in the last step
-    bool refused = false;  ///< the small model has no numbers, or no tokens, for it
+    bool refused = false;  ///< the small model has no finite logits, or not the same tokens, for it
   };
 
   void expect_same_tokens(const basic_batch& large, const std::pair<std::string, std::string>& names) const {
@@ -97,7 +97,7 @@ class draft_model final : public runtime::proposer {
                        [&](std::int32_t id) { return static_cast<std::uint32_t>(id) < vocabulary(small_); });
   }
 
-  /// Makes the session's tokens those of the wish, as far as that takes no pass.
+  /// Makes the session's tokens those of the wish, as far as no pass is needed.
   void follow(seat& of) {
     const std::span<const std::int32_t> wanted = of.wish->history;
     if (!small_.has(of.handle)) return join(of);
@@ -105,7 +105,7 @@ class draft_model final : public runtime::proposer {
     const std::vector<std::int32_t>& now = small_.history(of.handle);
     const auto [here, there] = std::mismatch(now.begin(), now.end(), wanted.begin(), wanted.end());
     const auto same = static_cast<std::size_t>(here - now.begin());
-    if (there == wanted.end()) return;  // what it drew goes on behind them
+    if (there == wanted.end()) return;  // the tokens that it drew follow them
     if (wanted.size() - same > most_behind || same < of.joined) return join(of);
     if (here == now.end()) return;
     if (!knows({&*there, 1})) return refuse(of);
@@ -135,7 +135,7 @@ class draft_model final : public runtime::proposer {
     const std::size_t now = small_.history(of.handle).size(), wanted = of.wish->history.size() + of.wanted;
     return static_cast<std::uint32_t>(wanted - (std::min)(now, wanted));
   }
-  /// Until all who are fed have their drafts; who is not is fed meanwhile, by one chunk at least.
+  /// Draws until all fed sessions have their drafts. Other sessions are fed meanwhile, by at least one chunk.
   void draw() {
     double ms = 0;
     std::uint32_t most = 0;
@@ -149,7 +149,7 @@ class draft_model final : public runtime::proposer {
         if (!of.is_fed) continue;
         most = (std::max)(most, of.wanted);
         tokens = (std::max)(tokens, lacks(of));
-        one = one || lacks(of) > of.wanted;  // the next one is known
+        one = one || lacks(of) > of.wanted;  // the next token is known
       }
       if (tokens == 0 && !(first && waits)) break;
       const auto start = std::chrono::steady_clock::now();
@@ -158,7 +158,7 @@ class draft_model final : public runtime::proposer {
       measured = measured && !waits;
     }
     if (!measured || most == 0 || ms == 0) return;
-    const double each = ms / most;  // the first may have compiled kernels
+    const double each = ms / most;  // the first step may have compiled kernels
     token_ms_ = token_ms_ < 0 ? 0 : token_ms_ == 0 ? each : 0.8 * token_ms_ + 0.2 * each;
   }
   void step(std::uint32_t tokens) {
@@ -195,7 +195,7 @@ class draft_model final : public runtime::proposer {
   std::uint32_t large_vocabulary_;
   std::map<std::uint64_t, seat> seats_;  ///< by session of the large model
   std::uint64_t round_ = 0;
-  double token_ms_ = -1;  ///< 0 and less: not known yet
+  double token_ms_ = -1;  ///< 0 and less: unknown
 };
 
 }  // namespace intaglio

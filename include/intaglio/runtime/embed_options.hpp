@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a user asks of an embedding.
+// Options of an embedding.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace intaglio {
 
-/// One embedding of a text.
+/// Options of one embedding of a text.
 struct embed_options {
   std::optional<intaglio::pooling> pooling{};  ///< absent: as the model's files say, else the last token's
   bool normalize = true;                       ///< scaled to a length of 1

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// session<Model>: the engraved plans of a model, loaded onto a device. Only the constructors know the plans: a program
-// whose other files have runtime/session_handle.hpp alone writes `template class intaglio::session<Model>;` in one.
+// session<Model>: the engraved plans of a model, loaded onto a device. Only the constructors know the plans. A program
+// whose other files include only runtime/session_handle.hpp writes `template class intaglio::session<Model>;` in one
+// file.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Runs a plan's table for a session alone: makes pipelines, memory and recordings, and proves them. What comes late is
-// proven and taken between two passes. Plain code over the table, the same for every model.
+// Runs a plan's table for a single session: makes pipelines, memory and recordings, and proves the pipelines. Pipelines
+// that are made later are proven and used between two passes. The code is not a template: it is the same for every
+// model.
 #pragma once
 
 #include <algorithm>
@@ -18,20 +19,20 @@
 
 namespace intaglio::runtime {
 
-/// Passes of a session alone (pass_runner), whose pipelines are proven: before it is made, or between passes what comes
-/// later. Decode runs with all layers in one dispatch where the device and the proof allow it. Used by one thread.
+/// Runs the passes of a single session (pass_runner) with proven pipelines. They are proven before the executor is
+/// made; later pipelines between passes. Decode runs the resident dispatch where the device and the proof allow it.
+/// Used by one thread.
 class executor final : public late_start {
  public:
-  /// @param table engraved, outlives it  @param weights loaded, or still being loaded by the caller's transfers on this
-  /// device
+  /// @param table engraved, outlives the executor  @param weights loaded, or still being loaded by the caller's
+  ///   transfers on this device
   /// @error argument_error: the plan cannot be proven for the class; device_error, out_of_memory, device_lost
   executor(const gpu::device& on, const plan::table& table, weight_memory weights, const plan::device_class& of,
            gpu::pipeline_cache* cache)
       : executor(on, plan_for(table, of), std::move(weights), kernel_set(on), cache) {}
-  /// @param kernels may have some of its pipelines already, made or begun
-  /// @param soon leaves to complete() what takes the longest to compile: the sampler's drawing form, where there are
-  /// others, and the dispatch of all layers, in
-  ///        whose place decode runs the chain until then
+  /// @param kernels may hold some of the pipelines already, made or begun
+  /// @param soon leaves to complete() what takes longest to compile: the sampler's drawing form, where it has others,
+  ///   and the resident dispatch; decode runs the chain until then
   executor(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan, weight_memory weights,
            kernel_set kernels, gpu::pipeline_cache* cache, bool soon = false)
       : late_start(on, plan,
@@ -41,21 +42,21 @@ class executor final : public late_start {
                    std::move(weights), std::move(kernels)) {
     gpu::translated([&] { create(cache, soon); });
   }
-  /// Ends what is left to do, so that the next start finds it done.
+  /// Finishes the start, so that the next start finds its results in the cache.
   ~executor() {
     if (start_.is_complete() || !start_.has_note()) return;
     try {
       drain();
-      written_ = 0;  // nobody needs what is in the caches any more
+      written_ = 0;  // the content of the caches is no longer needed
       complete();
-    } catch (...) {  // the next start will see
+    } catch (...) {  // the next start reports it
     }
   }
   executor(const executor&) = delete;
   executor& operator=(const executor&) = delete;
 
   /// The plan that an executor runs on a device of a class.
-  /// @param table engraved, outlives it  @error argument_error: it cannot be proven for the class
+  /// @param table engraved, outlives the result  @error argument_error: the plan cannot be proven for the class
   static std::shared_ptr<const plan::device_plan> plan_for(const plan::table& table, const plan::device_class& of,
                                                            std::vector<plan::product_shape> shapes = {}) {
     return std::make_shared<const plan::device_plan>(table, of, plan::device_plan_options{std::move(shapes)});
@@ -78,30 +79,30 @@ class executor final : public late_start {
     return {&plan.table().resident_decode};
   }
 
-  /// Compares every pipeline of decode and prefill, as it is recorded, with the CPU reference, but the resident
+  /// Compares every pipeline of decode and prefill, as it is recorded, with the CPU reference, except the resident
   /// dispatch. It needs no executor.
-  /// @return the first that differs, or an empty kernel  @error device_lost, out_of_memory; as of kernel_set::of
-  /// @param draws with the samplers that complete() proves else  @param soon as begins_with has it
+  /// @param draws whether to prove the samplers that complete() would prove otherwise  @param soon as in begins_with()
+  /// @return the first pipeline that differs, or an empty kernel  @error device_lost, out_of_memory; as kernel_set::of
   [[gnu::cold]] static kernel_fault prove_kernels(const gpu::device& on, const plan::device_plan& plan,
                                                   const kernel_set& kernels, const weight_memory& weights,
                                                   bool draws = true, bool soon = false) {
     return gpu::translated([&] {
       const std::vector<const plan::sequence*> list = begins_with(plan, soon);
       kernel_fault fault = runtime::prove_kernels(on, plan.table(), kernels, weights, list, draws);
-      weights.expect_unchanged();  // or a file that was cut would look like a kernel that is wrong
+      weights.expect_unchanged();  // else a truncated file would look like a wrong kernel
       return fault;
     });
   }
-  /// Holds a dispatch of all layers against prefill or, of coded weights, whose chunks may round in another way,
-  /// against the chain of decode. Before the first job.
-  /// @param ahead compiles the dispatch of all layers meanwhile, or nothing
+  /// Compares the resident dispatch with prefill or, with coded weights, whose chunks may round differently, with the
+  /// chain of decode. Call it before the first job.
+  /// @param ahead compiles the resident dispatch meanwhile, or does nothing
   /// @return as prove_kernels
   kernel_fault prove_resident(compile_ahead&& ahead = {}) {
     return gpu::translated([&] {
       kernel_fault fault;
       ahead.wait();
       if (decode_->resident.empty()) return fault;
-      takes_times_ = false;  // what is proven is the recordings that run else
+      takes_times_ = false;  // the proof covers the recordings without timestamps
       const bool agree = all_layers_agree();
       weights_.expect_unchanged();
       if (!agree)
@@ -112,17 +113,17 @@ class executor final : public late_start {
       return fault;
     });
   }
-  /// Runs prove_kernels and prove_resident. @error as of both
+  /// Runs prove_kernels and prove_resident. @error as these functions
   kernel_fault prove() {
     kernel_fault fault = prove_kernels(device_, *plan_, kernels_, weights_);
     return fault.kernel.empty() ? prove_resident() : fault;
   }
-  /// Where a pass drew no token: true if a wait of workgroups of the resident dispatch timed out. From
-  /// then on decode is the chain of dispatches; the job is dropped, and what its passes before it drew and left
-  /// in the cache stands.
-  /// @param prove hold the chain's pipelines against the CPU reference first, in memory of the proof's own
-  /// @error device_error naming a kernel of the chain that differs: decode is then left as it was, and draws nothing;
-  /// device_lost, out_of_memory
+  /// Handles a pass that drew no token: true if workgroups of the resident dispatch timed out. From then on decode runs
+  /// the chain of dispatches. The job is dropped; the tokens of its earlier passes and their entries in the cache stay
+  /// valid.
+  /// @param prove compare the chain's pipelines with the CPU reference first, in memory of the proof
+  /// @error device_error naming a kernel of the chain that differs: decode stays unchanged then, and draws nothing;
+  ///   device_lost, out_of_memory
   bool leave_resident(bool prove = true) {
     return gpu::translated([&] {
       if (decode_->resident.empty()) return false;
@@ -147,13 +148,13 @@ class executor final : public late_start {
       return true;
     });
   }
-  /// Decode of another plan for the same device, whose products have other shapes, recorded. Of a sampler with a greedy
-  /// form only that.
+  /// Recorded decode of another plan for the same device, whose products have other shapes. If the sampler has a greedy
+  /// form, only that form is recorded.
   struct decode_form {
     std::shared_ptr<const plan::device_plan> plan;
     recorded_sequence recorded;
   };
-  /// @param plan of the same engraved table and class  @error as of kernel_set::add
+  /// @param plan of the same engraved table and class  @error as kernel_set::add
   decode_form decode_with(std::shared_ptr<const plan::device_plan> plan, gpu::pipeline_cache* cache) {
     return gpu::translated([&] {
       const plan::sequence& of = decode_->resident.empty() ? plan->table().decode : plan->table().resident_decode;
@@ -166,24 +167,23 @@ class executor final : public late_start {
       return decode_form{std::move(plan), std::move(made)};
     });
   }
-  /// Decode runs in that form from here on, and what it ran in before is there instead. What is in flight is waited
-  /// for, and the job dropped.
+  /// Exchanges the decode recordings with those of another form. Waits for passes that run, and drops the job.
   void exchange_decode(decode_form& with) {
     drain();
     std::swap(sequence(pass_kind::decode), with.recorded);
   }
-  /// Gives up the weights, for another executor; this one may then only be destroyed.
+  /// Moves the weights to another executor. This one may only be destroyed afterwards.
   weight_memory release_weights() {
     start_.forget_note();  // nothing is left to prove
     return std::move(weights_);
   }
 
-  /// Makes it the runner of a stage of a cut plan: each pass takes rows of the stream, or gives them. Before the first
-  /// job. What is left of its start is done.
+  /// Makes this executor the runner of a stage of a cut plan: each pass takes or gives rows of the stream. Call it
+  /// before the first job. It finishes the executor's start.
   void join(std::unique_ptr<stage_ends> ends) {
     gpu::translated([&] {
       complete();
-      // Rows cross in one place, whatever the position.
+      // Rows cross at one offset, whatever the position.
       if (long_from_ != never && ((decode_->takes_stream && long_plan_.stream_in_offset != decode_->stream_in_offset) ||
                                   (decode_->gives_stream && long_plan_.residual_offset != decode_->residual_offset)))
         long_from_ = never;
@@ -193,8 +193,8 @@ class executor final : public late_start {
     });
   }
 
-  /// Records the sequence that gives logits of every token, and with `hidden` all states between layers. Does nothing
-  /// where it is there.
+  /// Records the sequence that gives logits of every token and, with `hidden`, all states between layers. Does nothing
+  /// if it is recorded already.
   void prepare_logits(bool hidden, gpu::pipeline_cache* cache) {
     gpu::translated([&] {
       const pass_kind kind = hidden ? pass_kind::probe : pass_kind::logits;
@@ -223,8 +223,8 @@ class executor final : public late_start {
     });
   }
 
-  /// Records the sequence over drafts. Does nothing where it is there.
-  /// @param prove hold its pipelines against the CPU reference
+  /// Records the sequence over drafts. Does nothing if it is recorded already.
+  /// @param prove compare its pipelines with the CPU reference
   /// @error device_error naming a kernel that differs; out_of_memory, device_lost
   void prepare_verify(bool prove, gpu::pipeline_cache* cache) {
     gpu::translated([&] {
@@ -241,9 +241,9 @@ class executor final : public late_start {
     });
   }
 
-  /// The first run of a pass over drafts, where there was none yet and the context has room for one at `position`: it
-  /// comes in small submissions, and drivers may take long. Nobody takes what it draws, and what it leaves in the
-  /// caches is behind what is fed. @error device_lost, out_of_memory
+  /// Runs a pass over drafts for the first time, unless one has run or the context has no room for one at `position`.
+  /// The first run is split into small submissions, since drivers may take long. Its tokens are dropped, and its
+  /// entries in the caches are behind the positions that are fed. @error device_lost, out_of_memory
   /// @param tokens of the pass
   void warm_verify(std::uint32_t position, std::uint32_t tokens, const sampling_options& sampling, double budget_ms) {
     const pass_kind kind = verify_kind(tokens);
@@ -255,9 +255,9 @@ class executor final : public late_start {
     }
     verify_costs_[static_cast<std::size_t>(kind)] = 0;
   }
-  /// Runs one pass of a sequence with a timestamp after every dispatch, recorded for the purpose.
+  /// Runs one pass of a sequence that is recorded with a timestamp after every dispatch.
   /// @error argument_error: a kind that copies to the host, or one that is not recorded; device_error: the device has
-  /// no timestamps
+  ///   no timestamps
   std::vector<dispatch_time> measure(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens) {
     if (kind == pass_kind::logits || kind == pass_kind::probe || sequence(kind).plan == nullptr)
       throw argument_error("kind of the timed pass", "decode, prefill or a prepared verify",
@@ -273,7 +273,7 @@ class executor final : public late_start {
       std::vector<VkCommandBuffer> all{feeds_[job_.box].handle()};
       all.insert(all.end(), timed.handles.begin(), timed.handles.end());
       box_used_[job_.box] = queue_.submit(all, "timed pass");
-      recurrent_.positions().lose();  // one token further, or of another position
+      recurrent_.positions().lose();  // the state is one token further, or at another position
       drop();
       queue_.wait(box_used_[job_.box], gpu::queue::first_hang_limit);
       read_times(timed);
@@ -299,7 +299,7 @@ class executor final : public late_start {
     record_long({draws, has_forms});
     record_timed(pass_kind::decode);
     record_timed(pass_kind::prefill);
-    buffers_.resize(2 * max_buffers + 1);  // behind each pass the state may be copied
+    buffers_.resize(2 * max_buffers + 1);  // the state may be copied behind each pass
     clear();
   }
 };

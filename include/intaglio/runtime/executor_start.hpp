@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What is left of the start of an executor that answers before all of its pipelines are made: decode begins as the
-// chain of dispatches and with the sampler's greedy form. The dispatch of all layers, its form for long contexts and
-// the sampler's drawing form come when they are made and proven.
+// The unfinished start of an executor that answers before all of its pipelines are made. Decode begins as the chain of
+// dispatches with the sampler's greedy form. The resident dispatch, its form for long contexts and the sampler's
+// drawing form are used once they are made and proven.
 #pragma once
 
 #include <string>
@@ -15,14 +15,14 @@ namespace intaglio::runtime {
 
 class executor_start {
  public:
-  /// What can be done now.
+  /// The steps that can be done now.
   struct step {
-    bool layers = false;   ///< prove all layers in one dispatch, or their form for long contexts, and take them
-    bool drawing = false;  ///< prove the sampler's drawing form and take it
+    bool layers = false;   ///< prove the resident dispatch, or its form for long contexts, and use it
+    bool drawing = false;  ///< prove the sampler's drawing form and use it
     explicit operator bool() const { return layers || drawing; }
   };
 
-  /// A start with nothing left to make but `resident`. @param resident the resident sequence that replaces decode's
+  /// Begins with nothing left to make except `resident`. @param resident the resident sequence that replaces decode's
   /// chain; null: none
   explicit executor_start(const plan::sequence* resident = nullptr) : resident_(resident) {}
 
@@ -30,20 +30,20 @@ class executor_start {
   const plan::sequence* resident() const noexcept { return resident_; }
   bool lengthens_later() const noexcept { return lengthens_later_; }
   bool draws_later() const noexcept { return draws_later_; }
-  /// The form of the sampler that is recorded for passes that draw, where can_draw().
+  /// The form of the sampler that is recorded for passes that sample, where can_draw().
   kernels::sample_form draws_by() const noexcept { return draws_by_; }
   bool draws_by_interim() const noexcept { return draws_by_ == kernels::sample_form::interim; }
   bool can_draw() const noexcept { return !draws_later_ || draws_by_interim(); }
 
   void leave_drawing() noexcept { draws_later_ = true; }
-  /// Passes that draw are recorded with this form.
+  /// Notes that passes that sample are recorded with this form.
   void record_drawing(kernels::sample_form by) noexcept { draws_by_ = by; }
-  /// The drawing form is proven.
+  /// Notes that the drawing form is proven.
   void take_drawing() noexcept {
     draws_later_ = false;
     draws_by_ = kernels::sample_form::any;
   }
-  /// All layers in one dispatch are tried, whatever comes of it.
+  /// Notes that the resident dispatch was tried, whatever the result.
   void take_layers() noexcept {
     resident_ = nullptr;
     lengthens_later_ = false;
@@ -51,9 +51,10 @@ class executor_start {
   /// Notes that the resident pipelines are in use and their form for long contexts is not made yet.
   void leave_long() noexcept { lengthens_later_ = true; }
 
-  /// What a decode job can do now.
-  /// @param decode what it runs  @param between_passes whether proofs may run, and have room behind what was written
-  /// @param all_made every pipeline is made  @param made whether those of some dispatches are
+  /// The steps that can be done in a decode job.
+  /// @param decode the sequence that it runs  @param between_passes whether proofs may run, and have room behind the
+  ///   written positions
+  /// @param all_made every pipeline is made  @param made whether the pipelines of some dispatches are made
   template <class Made>
   step next(const plan::sequence& decode, bool between_passes, bool greedy, bool all_made, Made&& made) const {
     step out;
@@ -64,18 +65,18 @@ class executor_start {
     return out;
   }
 
-  /// What to note in the pipelines' cache when all is proven. @param in outlives this
-  /// @param as_chain instead, where decode stays the chain
+  /// Sets the note that is written to the pipeline cache when all is proven. @param in outlives this object
+  /// @param as_chain the note if decode stays the chain
   void note_when_complete(gpu::pipeline_cache& in, std::string note, std::string as_chain) {
     note_in_ = &in;
     note_ = std::move(note);
     note_as_chain_ = std::move(as_chain);
   }
   bool has_note() const noexcept { return note_in_ != nullptr; }
-  /// The next start sees to it.
+  /// Leaves the note to the next start.
   void forget_note() noexcept { note_in_ = nullptr; }
   void note_chain() { note_ = note_as_chain_; }
-  /// Writes the note where all is done.
+  /// Writes the note when all is done.
   void keep_note() {
     if (!is_complete() || note_in_ == nullptr) return;
     note_in_->set_note(note_);

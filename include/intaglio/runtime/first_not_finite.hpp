@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// For debugging: where in a model its numbers stop being numbers.
+// For debugging: finds where in a model the first value is not finite.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace intaglio::runtime {
 
-/// A state of the residual stream that is infinite or no number.
+/// A state of the residual stream that is infinite or not a number.
 struct not_finite {
   std::uint32_t state = 0;     ///< 0: the embedding's output; n: the output of layer n - 1
   std::uint32_t position = 0;  ///< of the token in the context
@@ -30,8 +30,8 @@ struct not_finite {
   }
 };
 
-/// The first such value of states f32 [states, wide, width] of which `tokens` rows are filled; states first, then
-/// positions.
+/// The first such value of states f32 [states, wide, width], of which `tokens` rows are filled. States are searched in
+/// order, then positions.
 inline std::optional<not_finite> first_not_finite(std::span<const float> states, std::uint32_t count,
                                                   std::uint32_t wide, std::uint32_t width, std::uint32_t tokens) {
   for (std::uint32_t state = 0; state < count; ++state)
@@ -43,11 +43,11 @@ inline std::optional<not_finite> first_not_finite(std::span<const float> states,
   return std::nullopt;
 }
 
-/// Feeds the whole history anew, chunk by chunk, and looks at every state between layers. Takes memory and records on
+/// Feeds the whole history anew, chunk by chunk, and checks every state between layers. Allocates memory and records on
 /// its first call.
-/// @return the first in the first chunk that has one; nothing where all states are finite (then only the head's numbers
-/// are not)
-/// @error as of basic_session::logits
+/// @return the first such state, in the first chunk that has one; none where all states are finite (then only the
+///   values of the head are not)
+/// @error as basic_session::logits
 inline std::optional<not_finite> first_not_finite(session_body& body) {
   const plan::table& table = *body.table;
   const std::uint32_t wide = table.logits.max_tokens;

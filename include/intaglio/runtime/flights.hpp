@@ -15,12 +15,12 @@ namespace intaglio::runtime {
 
 /// One submission.
 struct flight {
-  std::uint64_t number = 0;  ///< gpu::queue's
+  std::uint64_t number = 0;  ///< number that gpu::queue gave it
   std::uint32_t segments = 0, passes = 0;
   std::uint64_t job = 0;
   pass_kind kind = pass_kind::decode;
   std::chrono::steady_clock::time_point at{};  ///< when it was submitted
-  std::uint32_t traced = 0;                    ///< passes that end in it and leave a trace
+  std::uint32_t traced = 0;                    ///< number of passes that end in it and leave a trace
 };
 
 /// Submissions in flight, the oldest first; they end in this order.
@@ -33,16 +33,16 @@ class flights {
   bool empty() const noexcept { return size_ == 0; }
   bool full() const noexcept { return size_ == most; }
   const flight& oldest() const noexcept { return all_[first_]; }
-  /// Not where it is full.
+  /// Call it only if there is room.
   void add(const flight& one) noexcept { all_[(first_ + size_++) % most] = one; }
 
   struct ended {
     flight of;
-    std::optional<double> took_ms;  ///< from its submission or the end before it, where both are known
+    std::optional<double> took_ms;  ///< time since its submission or since the previous one ended, where both are known
   };
-  /// The oldest one is done.
-  /// @param waited its end is now; else it may have ended long before, so that neither its time nor the start of the
-  /// next one is known
+  /// Removes the oldest submission, which has ended.
+  /// @param waited it ended just now; else it may have ended long before, so that its time and the start of the next
+  ///   one are unknown
   ended end_oldest(bool waited, clock::time_point now) noexcept {
     ended out{oldest(), {}};
     const clock::time_point from = (std::max)(out.of.at, last_end_);
@@ -59,7 +59,7 @@ class flights {
   std::array<flight, most> all_{};
   std::size_t first_ = 0, size_ = 0;
   clock::time_point last_end_{};
-  bool end_is_sharp_ = false;  ///< last_end_ was waited for
+  bool end_is_sharp_ = false;  ///< last_end_ is the end of a wait
 };
 
 }  // namespace intaglio::runtime

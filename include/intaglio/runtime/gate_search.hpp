@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Nearest gates for many vectors at once on a device (docs/walk.md): scores by matmul, of each vector the nearest kept
-// there by walk_select, so that what comes back is a list a vector.
+// Nearest gates for many vectors at once on a device (docs/walk.md). matmul computes the scores, and walk_select keeps
+// the nearest gates of each vector on the device, so that only one list a vector is read back.
 #pragma once
 
 #include <algorithm>
@@ -28,11 +28,11 @@
 
 namespace intaglio::runtime {
 
-/// The gates of one layer at a time, all layers being of one shape. Used by one thread.
+/// Searches the gates of one layer at a time; all layers have the same shape. Used by one thread.
 class gate_search {
  public:
-  /// @param width  columns of a gate, a multiple of 4  @param count  of the nearest, at most `features`
-  /// @param batch  vectors at once; more are searched in turns
+  /// @param width columns of a gate, a multiple of 4  @param count number of nearest gates, at most `features`
+  /// @param batch vectors that are searched at once; more vectors are split
   /// @error argument_error; out_of_memory, device_lost
   gate_search(const gpu::device& on, kernels::codec type, std::uint32_t width, std::uint32_t features,
               std::uint32_t count, std::uint32_t batch = 64)
@@ -59,8 +59,8 @@ class gate_search {
 
   std::uint32_t count() const { return count_; }
 
-  /// Puts a layer's gates on the device, in the place of those that were there. @param rows  [features, width] of the
-  /// type, row by row
+  /// Loads a layer's gates onto the device, in place of the previous ones. @param rows [features, width] of the type,
+  /// row by row
   void load(std::span<const std::byte> rows) {
     const std::uint64_t row = kernels::file_row_bytes(type_, width_);
     if (rows.size() != row * features_)
@@ -81,9 +81,9 @@ class gate_search {
     loaded_ = true;
   }
 
-  /// The nearest features of each vector, the largest |score| first, of equals the lowest feature.
-  /// @param x  [vectors, width]  @error argument_error: no gates yet, numbers that are none, in x or in a score;
-  /// device_lost
+  /// The nearest features of each vector by |score|, the largest first; of equal scores the lowest feature first.
+  /// @param x [vectors, width]  @error argument_error: no gates are loaded, values in x or scores that are not finite;
+  ///   device_lost
   std::vector<std::vector<reference::scored_feature>> nearest(std::span<const float> x) {
     if (!loaded_) throw argument_error("gates", "a layer's, loaded", "none");
     if (x.size() % width_ != 0)
@@ -103,7 +103,7 @@ class gate_search {
   }
 
  private:
-  /// Workgroups of this many subgroups: both kernels stride over what there is.
+  /// Subgroups of a workgroup; both kernels stride over their input.
   static constexpr std::uint32_t subgroups = 4, tile = 8;
 
   /// @param constants without the workgroup's size

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a user asks of one generation, and what comes of it.
+// The options of one generation, and its result.
 #pragma once
 
 #include <cstdint>
@@ -12,39 +12,39 @@
 
 namespace intaglio {
 
-/// One generation. The sampling parameters stand here as in sampling_options, so that a call reads `{.temperature =
-/// 0.7f, .top_k = 40}`.
+/// Options of one generation. They repeat the members of sampling_options, so that a call reads `{.temperature = 0.7f,
+/// .top_k = 40}`.
 struct generate_options {
   float temperature = 0;                 ///< finite, 0 or more; 0 is greedy
   std::optional<std::uint32_t> top_k{};  ///< 1 .. vocabulary; absent: off
   float top_p = 1;                       ///< over 0, at most 1; 1: off
   float min_p = 0;                       ///< 0 .. 1; 0: off
   float repeat_penalty = 1;              ///< finite, over 0; 1: off
-  std::optional<std::uint32_t>
-      repeat_last_n{};     ///< tokens back that the penalty looks at, at most the context; absent: 64, or all there are
-  std::uint64_t seed = 0;  ///< the draw is a function of seed and position alone
+  /// number of last tokens that the penalty looks at, at most the context; absent: 64, or all tokens if there are fewer
+  std::optional<std::uint32_t> repeat_last_n{};
+  std::uint64_t seed = 0;                     ///< the draw is a function of only the seed and the position
   std::optional<std::uint32_t> max_tokens{};  ///< at least 1; absent: until the model ends or the context is full
-  std::vector<std::string> stop{};      ///< the text ends before the first of these; at most 16 of at most 1024 bytes
-  bool stop_at_end = true;              ///< the model's own end tokens end the generation
-  std::uint32_t tokens_per_submit = 0;  ///< passes that one submission may hold; 0: as many as keep the text flowing
+  std::vector<std::string> stop{};  ///< the text ends before the first of these; at most 16 of at most 1024 bytes
+  bool stop_at_end = true;          ///< the model's own end tokens end the generation
+  /// passes that one submission may hold; 0: the number that keeps the text flowing
+  std::uint32_t tokens_per_submit = 0;
   std::uint32_t prompt_lookup_num_tokens =
-      0;  ///< tokens drafted at once from what the text has said before, at most the plan's verify tokens - 1; 0: none.
-          ///< The tokens drawn are the same with and without, sooner where the text repeats itself
-  std::uint32_t max_matching_ngram_size =
-      3;  ///< tokens that have to stand earlier in the history, 2 .. so many, before what followed them is drafted
+      0;  ///< tokens that prompt lookup drafts at once, at most the plan's verify tokens - 1; 0: none. The tokens drawn
+          ///< are the same with and without; drafts are faster where the text repeats itself
+  /// tokens that must match earlier in the history, from 2 to this number, before the tokens that follow are drafted
+  std::uint32_t max_matching_ngram_size = 3;
   std::uint32_t chunk = 0;  ///< tokens of the prompt fed at once, at most the plan's; 0: the plan's
 
-  float gpu_idle =
-      0;  ///< share of the time that the device is left idle, 0 .. 0.95: next() rests behind each submission
+  float gpu_idle = 0;  ///< share of the time that the device stays idle, 0 .. 0.95: next() sleeps after each submission
 
-  /// The sampling parameters alone.
+  /// Only the sampling parameters.
   sampling_options sampling() const { return {temperature, top_k, top_p, min_p, repeat_penalty, repeat_last_n, seed}; }
 };
 
 /// Why a generation ended.
 enum class finish_reason : std::uint8_t {
-  none,    ///< still going
-  stop,    ///< the model's end token, a stop string, or the callback's wish
+  none,    ///< the generation still runs
+  stop,    ///< the model's end token, a stop string, or the callback's request
   length,  ///< max_tokens, or the context is full
 };
 
@@ -53,26 +53,26 @@ constexpr std::string_view name(finish_reason reason) {
   return reason == finish_reason::stop ? "stop" : reason == finish_reason::length ? "length" : "none";
 }
 
-/// Where the time of a generation went; wall clock, milliseconds.
+/// Time that a generation took: wall clock, milliseconds.
 struct generation_timings {
-  double prompt_ms = 0, decode_ms = 0;  ///< feeding the prompt; drawing tokens
-  double busy_ms = 0;                   ///< while submissions were under way; counted where gpu_idle is over 0
-  std::uint32_t prompt_tokens = 0;      ///< fed now
-  std::uint32_t cached_tokens = 0;      ///< of the prompt, already in the KV cache
+  double prompt_ms = 0, decode_ms = 0;  ///< time to feed the prompt; time to draw tokens
+  double busy_ms = 0;                   ///< while submissions ran; counted where gpu_idle is over 0
+  std::uint32_t prompt_tokens = 0;      ///< tokens of the prompt that were fed
+  std::uint32_t cached_tokens = 0;      ///< tokens of the prompt that were already in the KV cache
   std::uint32_t generated_tokens = 0;   ///< drawn
-  std::uint32_t drafted_tokens = 0;     ///< by prompt lookup
-  std::uint32_t accepted_tokens = 0;    ///< of them
+  std::uint32_t drafted_tokens = 0;     ///< tokens drafted by prompt lookup
+  std::uint32_t accepted_tokens = 0;    ///< drafted tokens that were drawn
 
-  /// Tokens fed a second, 0 where none were.
+  /// Tokens of the prompt fed a second; 0 where none were fed.
   double prompt_tokens_per_second() const { return prompt_ms > 0 ? prompt_tokens / prompt_ms * 1e3 : 0; }
-  /// Tokens drawn a second, 0 where none were.
+  /// Tokens drawn a second; 0 where none were drawn.
   double decode_tokens_per_second() const { return decode_ms > 0 ? generated_tokens / decode_ms * 1e3 : 0; }
 };
 
-/// What a generation gave.
+/// The result of a generation.
 struct generation {
   std::string text;                            ///< without the stop string and the end token
-  std::vector<std::int32_t> ids;               ///< drawn tokens, the end token among them
+  std::vector<std::int32_t> ids;               ///< drawn tokens, including the end token
   finish_reason finish = finish_reason::none;  ///< why it ended
   generation_timings timings;                  ///< where its time went
 };

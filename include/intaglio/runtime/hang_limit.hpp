@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How long a wait for a sequence goes on without a sign of life.
+// How long to wait for a sequence before it counts as hung.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace intaglio::runtime {
 
-/// Hang limit of a submission of a sequence: longer until the sequence was seen to end.
+/// Hang limit of a submission of a sequence. It is longer until the sequence has ended once.
 inline std::chrono::nanoseconds hang_limit(const pace& speed) {
   return speed.segment_ms() > 0 ? gpu::queue::hang_limit : gpu::queue::first_hang_limit;
 }

@@ -105,7 +105,7 @@ namespace intaglio::runtime {
 INTAGLIO_VARIANTS(INTAGLIO_EACH)
 #undef INTAGLIO_EACH
 
-/// Changes with the source of any module.
+/// A hash that changes with the source of any module.
 constexpr std::uint64_t modules_hash() {
   std::uint64_t mixed = 0;
 #define INTAGLIO_EACH(module, of) kernels::spirv::module##_source_hash,
@@ -114,7 +114,7 @@ constexpr std::uint64_t modules_hash() {
   return mixed;
 }
 
-/// The words of a module that gates, with the activation in its place, and its marked loops as asked for.
+/// The words of a module with an activation spliced in, and its marked loops unrolled as requested.
 inline std::vector<std::uint32_t> patched_module(std::span<const std::byte> module,
                                                  const shader::expression& activation, kernels::variant which,
                                                  bool unrolls = false) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every pipeline of a plan shows on the device, before it is used, that it computes what its kernel says: made-up
-// activations, the model's own weights of layer 0, and the CPU reference for a few rows of each product. Takes some
+// Proves every pipeline of a plan on the device before it is used: runs its kernel with made-up activations and the
+// model's own weights of layer 0, and compares a few rows of each product with the CPU reference. It takes some
 // milliseconds beside compiling.
 #pragma once
 
@@ -33,11 +33,11 @@
 namespace intaglio::runtime {
 
 namespace proofs {
-/// Proves a product of f32 by coded weights, of one matrix or of experts.
+/// Proves a product of f32 activations and coded weights, of one matrix or of experts.
 [[gnu::cold]] inline double product(kernel_trial& trial, const plan::dispatch& call) {
   return trial.constant(call, "experts_used") == 0 ? matmul(trial, call) : expert_matmul(trial, call);
 }
-/// Stands for the proof of resident kernels: executor::prove and batch_executor::prove compare them with a chain.
+/// Placeholder for resident kernels: executor::prove and batch_executor::prove compare them with a chain.
 inline double held_by_a_chain(kernel_trial&, const plan::dispatch&) { return 0; }
 }  // namespace proofs
 
@@ -96,10 +96,10 @@ INTAGLIO_PROOF(layers_rows_normed, held_by_a_chain)
 INTAGLIO_PROOF(layers_batch_normed, held_by_a_chain)
 #undef INTAGLIO_PROOF
 
-/// What a pipeline did wrong; empty kernel: nothing.
+/// A pipeline that computed a wrong result; with an empty kernel there was none.
 struct kernel_fault {
   std::string kernel, label;
-  double apart = 0;  ///< largest difference, in units of the largest expected value
+  double apart = 0;  ///< largest difference, relative to the largest expected value
 };
 
 /// @error device_error naming the kernel, always
@@ -114,14 +114,14 @@ class kernel_proof {
   kernel_proof(const gpu::device& on, const plan::table& of, const kernel_set& kernels, const weight_memory& weights)
       : source_(kernels.source()), trial_(on, of, kernels, weights) {}
 
-  /// A dispatch to be held against the reference.
+  /// A dispatch that is compared with the reference.
   struct claim {
     const plan::sequence* of = nullptr;
     const plan::dispatch* call = nullptr;
     bool may_wait = false;  ///< another form of this sampler runs first
   };
-  /// Every dispatch of a sequence once, the period's for layer 0; what does all layers in one dispatch is left out. Of
-  /// a sequence that narrows another one, those whose pipelines that one has not.
+  /// Every dispatch of a sequence once, a period's dispatches for layer 0, without the resident dispatch. For a
+  /// sequence that narrows another one: the dispatches whose pipelines the other one does not have.
   static std::vector<claim> claims_of(const plan::sequence& of) {
     std::vector<claim> out;
     for (const auto part : of.recorded())
@@ -143,7 +143,7 @@ class kernel_proof {
       if (kernel_fault fault = check(each); !fault.kernel.empty()) return fault;
     return {};
   }
-  /// Runs a dispatch. @return a fault, or an empty kernel  @error device_lost, out_of_memory
+  /// Runs and compares a dispatch. @return a fault, or an empty kernel  @error device_lost, out_of_memory
   kernel_fault check(const claim& one) {
     const plan::sequence& of = *one.of;
     const plan::dispatch& call = *one.call;
@@ -167,13 +167,13 @@ class kernel_proof {
     return false;
   }
 
-  /// Whether a product multiplies a few tokens by cooperative matrices, in tiles of more than eight.
+  /// Whether a product multiplies a small batch of tokens by cooperative matrices, in tiles of more than eight.
   static bool takes_matrices(const plan::dispatch& call) {
     using kernels::variant;
     return call.variant == variant::matmul_batch_matrix || call.variant == variant::matmul_batch_tiled ||
            call.variant == variant::ternary_batch_matrix;
   }
-  /// Whether it takes tokens by lists of expert_tiles.
+  /// Whether a product takes tokens by the lists of expert_tiles.
   static bool lists_tokens(const plan::dispatch& call) {
     if (call.kernel == kernels::kernel::matmul_batch)
       return kernels::constants_of<kernels::matmul_batch_kernel>(call.specialization).experts_used != 0;
@@ -186,7 +186,7 @@ class kernel_proof {
                    [&]<class Kernel>(std::type_identity<Kernel>) { out = kernels::proof_tokens<Kernel>(); });
     return out != 2 ? out : takes_matrices(call) ? 18 : lists_tokens(call) ? 6 : 2;
   }
-  /// Largest difference, in units of the largest expected value.
+  /// Largest difference allowed, relative to the largest expected value.
   double tolerance(const plan::dispatch& call) const {
     kernels::rounding of{};
     kernels::visit(call.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
@@ -205,11 +205,12 @@ class kernel_proof {
   kernel_trial trial_;
 };
 
-/// Holds the dispatches of sequences against the reference, several at a time. Waits first until all their pipelines
-/// are made: NVIDIA's driver 580.159 hung in one of fifteen loads of a batch that ran some while others were made
-/// (docs/gpu.md).
-/// @param draws with the form of samplers that may wait
-/// @return the first fault in their order, as far as they came  @error device_lost, out_of_memory; as of kernel_set::of
+/// Compares the dispatches of sequences with the reference, several at a time. Waits first until all their pipelines
+/// are made: NVIDIA's driver 580.159 hung in one of fifteen loads of a batch that ran some pipelines while others were
+/// made (docs/gpu.md).
+/// @param draws whether to prove forms of samplers that may be made later
+/// @return the first fault in the order of the dispatches that ran  @error device_lost, out_of_memory; as
+///   kernel_set::of
 [[gnu::cold]] inline kernel_fault prove_kernels(const gpu::device& on, const plan::table& table,
                                                 const kernel_set& kernels, const weight_memory& weights,
                                                 std::span<const plan::sequence* const> sequences, bool draws = true) {
@@ -225,7 +226,7 @@ class kernel_proof {
   std::atomic<std::size_t> next{0};
   std::atomic<bool> ended{false};
   const auto work = [&]() noexcept {
-    std::size_t i = claims.size();  // while the proof has no memory yet
+    std::size_t i = claims.size();  // if the proof has no memory yet
     try {
       kernel_proof proof(on, table, kernels, weights);
       for (i = next++; i < claims.size() && !ended; i = next++)
@@ -241,7 +242,7 @@ class kernel_proof {
       for (std::size_t i = 1;
            i < (std::min<std::size_t>)({16, (std::max)(1u, std::thread::hardware_concurrency()), claims.size()}); ++i)
         workers.emplace_back(work);
-    } catch (const std::system_error&) {  // no more threads to be had
+    } catch (const std::system_error&) {  // no more threads are available
     }
     work();
   }

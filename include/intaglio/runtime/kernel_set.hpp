@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The pipelines of a plan: one for each distinct module, activation and specialization, made in parallel, kept in the
-// pipeline cache. Dispatches are those of a plan that is fitted to the device (plan/device_plan.hpp).
+// The pipelines of a plan: one for each distinct module, activation and specialization, made in parallel and kept in
+// the pipeline cache. The dispatches are those of a plan that is fitted to the device (plan/device_plan.hpp).
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -29,15 +29,15 @@
 
 namespace intaglio::runtime {
 
-/// Pipelines by dispatch. Grows when another sequence is added, never between tokens. A caller that asks for a pipeline
-/// which is being made waits for it.
+/// Maps dispatches to pipelines. It grows when a sequence is added, never between tokens. A caller that asks for a
+/// pipeline which is being made waits for it.
 class kernel_set {
  public:
   /// @param keep_statistics for gpu::pipeline::statistics
   explicit kernel_set(const gpu::device& on, module_source modules = &modules_of<>, bool keep_statistics = false)
       : device_(on), source_(modules), keep_statistics_(keep_statistics) {}
 
-  /// Makes what the dispatches of sequences need and what is not there yet.
+  /// Makes the pipelines that sequences need and that are not made yet.
   /// @error device_error naming the kernel: the device refuses it; out_of_memory, device_lost
   void add(std::span<const plan::sequence* const> sequences, gpu::pipeline_cache* cache) {
     gpu::translated([&] {
@@ -55,10 +55,10 @@ class kernel_set {
       make(std::move(wanted), count, cache, false);
     });
   }
-  /// Begins to make them, on a thread; what fails is told of by of() and wait(). @param cache outlives wait(), and is
-  /// asked for nothing until then
-  /// @param later whose pipelines may come when those of the others are there, and with them a sampler's drawing form,
-  /// where it has several
+  /// Begins to make pipelines on a thread; of() and wait() report failures. @param cache must outlive wait() and must
+  /// not be used until then
+  /// @param later sequences whose pipelines may be made after those of the others, and with them a sampler's drawing
+  ///   form, where it has several forms
   void begin(std::span<const plan::sequence* const> sequences, gpu::pipeline_cache* cache,
              std::span<const plan::sequence* const> later = {}) {
     gpu::translated([&] {
@@ -72,16 +72,17 @@ class kernel_set {
       make(std::move(wanted), first_count, cache, true);
     });
   }
-  /// Returns when all are made. @error as of add()
+  /// Waits until all pipelines are made. @error as add()
   void wait() const {
     for (const auto& each : builds_) each->wait();
   }
-  /// Whether wait() returns at once.
+  /// Whether wait() would return at once.
   bool ready() const {
     return std::all_of(builds_.begin(), builds_.end(), [](const auto& each) { return each->ended(); });
   }
 
-  /// Whether those of dispatches are made, but for a sampler's drawing form, where it has several. @error as of add()
+  /// Whether the pipelines of dispatches are made, except the drawing form of a sampler with several forms. @error as
+  /// add()
   bool made(std::span<const plan::dispatch> calls) const {
     return std::all_of(calls.begin(), calls.end(), [&](const plan::dispatch& call) {
       const std::size_t at = find(keys_, key_of(call));
@@ -89,7 +90,8 @@ class kernel_set {
     });
   }
 
-  /// Waits until it is made. @error as of add(); argument_error: a dispatch whose pipeline was not asked for
+  /// The pipeline of a dispatch; waits until it is made. @error as add(); argument_error: a dispatch whose pipeline was
+  /// not requested
   const gpu::pipeline& of(const plan::dispatch& call) const {
     const std::size_t index = find(keys_, key_of(call));
     if (index == places_.size())
@@ -106,7 +108,7 @@ class kernel_set {
     bool unrolls = false;
     const shader::expression* activation = nullptr;
     kernels::constant_words values{};
-    bool may_wait = false;  ///< of a sampler that has other forms; no part of what it is
+    bool may_wait = false;  ///< of a sampler that has other forms; not part of the key's identity
     friend bool operator==(const key& a, const key& b) {
       return a.variant == b.variant && a.unrolls == b.unrolls && a.activation == b.activation && a.values == b.values;
     }
@@ -114,7 +116,7 @@ class kernel_set {
   static key key_of(const plan::dispatch& call) {
     return {call.variant, call.unrolls, call.activation, call.specialization};
   }
-  /// @param may_wait of the last of them
+  /// @param may_wait whether the last dispatch's pipeline may be made later
   void want(std::span<const plan::dispatch> calls, std::vector<key>& wanted, bool may_wait = false) const {
     for (const plan::dispatch& call : calls) {
       key its = key_of(call);
@@ -122,10 +124,10 @@ class kernel_set {
       if (find(keys_, its) == keys_.size() && find(wanted, its) == wanted.size()) wanted.push_back(its);
     }
   }
-  /// Pipelines that are made together. Does not move: its thread has its address.
+  /// Pipelines that are made together. It does not move, since its thread has its address.
   class build {
    public:
-    /// @param first_count of those wanted, which are begun before the others
+    /// @param first_count number of wanted pipelines that are begun before the others
     build(const gpu::device& on, module_source source, bool keep_statistics, std::vector<key> wanted,
           std::size_t first_count, gpu::pipeline_cache* cache, bool apart)
         : device_(on), source_(source), keep_statistics_(keep_statistics), wanted_(std::move(wanted)),
@@ -133,7 +135,7 @@ class kernel_set {
       if (apart) try {
           thread_ = joining_thread([this]() noexcept { run(); });
           return;
-        } catch (const std::system_error&) {  // no thread to be had
+        } catch (const std::system_error&) {  // no thread is available
         }
       run();
     }
@@ -222,9 +224,9 @@ class kernel_set {
     std::vector<bool> made_;
     bool ended_ = false;
     std::exception_ptr failure_;
-    std::mutex mutex_;  ///< of the four above
+    std::mutex mutex_;  ///< protects the four members above
     std::condition_variable changed_;
-    joining_thread thread_;  // goes first
+    joining_thread thread_;  // destroyed first
   };
   std::vector<key> wanted_of(std::span<const plan::sequence* const> sequences) const {
     std::vector<key> wanted;
@@ -235,7 +237,7 @@ class kernel_set {
     }
     return wanted;
   }
-  /// @param apart on a thread; else nothing stays of what fails
+  /// @param apart make them on a thread; otherwise nothing is kept of a build that fails
   void make(std::vector<key> wanted, std::size_t first_count, gpu::pipeline_cache* cache, bool apart) {
     if (wanted.empty()) return;
     auto made = std::make_shared<build>(device_, source_, keep_statistics_, wanted, first_count, cache, apart);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A dispatch of a plan run by itself on the device, with made-up activations in the place of all that is no weight:
-// what proofs of kernels share.
+// Runs one dispatch of a plan on the device with made-up activations in place of all operands that are not weights.
+// Proofs of kernels share this code.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ namespace intaglio::runtime {
 
 namespace proofs {
 
-/// Elements that a dispatch left.
+/// Reads elements that a dispatch wrote.
 template <class T>
 std::vector<T> read(const gpu::buffer& from, std::size_t first, std::size_t count) {
   std::vector<T> out(count);
@@ -37,7 +37,7 @@ std::vector<T> read(const gpu::buffer& from, std::size_t first, std::size_t coun
   return out;
 }
 
-/// The largest difference in units of the largest expected value; infinite where a number is none.
+/// The largest difference, relative to the largest expected value; infinite where a value is not a number.
 inline double apart(std::span<const float> found, std::span<const float> expected) {
   double largest = 1e-30, out = 0;
   for (const float x : expected) largest = (std::max)(largest, std::abs(static_cast<double>(x)));
@@ -49,7 +49,7 @@ inline double apart(std::span<const float> found, std::span<const float> expecte
   return out;
 }
 
-/// f16 or f32 bytes as numbers.
+/// Converts f16 or f32 bytes to floats.
 inline std::vector<float> cache_floats(std::span<const std::byte> bytes, std::size_t element) {
   std::vector<float> out(bytes.size() / element);
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -59,7 +59,7 @@ inline std::vector<float> cache_floats(std::span<const std::byte> bytes, std::si
   }
   return out;
 }
-/// Largest difference between the beginning of caches and what is expected there.
+/// Largest difference between the beginning of caches and the expected values.
 [[gnu::cold]] inline double caches_apart(const gpu::buffer& keys, std::span<const std::byte> k,
                                          const gpu::buffer& values, std::span<const std::byte> v, std::size_t element) {
   return (std::max)(apart(cache_floats(keys.mapped().first(k.size()), element), cache_floats(k, element)),
@@ -68,25 +68,25 @@ inline std::vector<float> cache_floats(std::span<const std::byte> bytes, std::si
 
 }  // namespace proofs
 
-/// Runs dispatches one at a time; what is tried is set from outside, before each.
+/// Runs dispatches one at a time; the caller sets the dispatch and its tokens before each run.
 class kernel_trial {
  public:
   kernel_trial(const gpu::device& on, const plan::table& of, const kernel_set& kernels, const weight_memory& weights)
       : table(&of), set(&kernels), device_(on), weights_(&weights), queue_(on), transfer_(on, std::uint64_t{1} << 20) {}
 
-  static constexpr std::uint32_t position = 3;  ///< of the first token, unless a proof says otherwise
+  static constexpr std::uint32_t position = 3;  ///< of the first token, unless a proof sets another
 
   const plan::table* table;
   const kernel_set* set;
-  std::uint32_t tokens = 1;  ///< that this dispatch is given
-  std::uint32_t width = 1;   ///< tokens that a pass of its sequence has room for
+  std::uint32_t tokens = 1;  ///< number of tokens given to this dispatch
+  std::uint32_t width = 1;   ///< number of tokens that a pass of its sequence has room for
   bool batched = false;
 
   void seed(std::uint32_t with) noexcept { random_ = with; }
 
   std::uint32_t constant(const plan::dispatch& call, std::string_view name) const {
-    return call.specialization.at(
-        kernels::interface_of(call.kernel).specialization_index(name));  // .at: no kernel is proven by what it has not
+    // .at throws if the kernel does not have the constant
+    return call.specialization.at(kernels::interface_of(call.kernel).specialization_index(name));
   }
   float real(const plan::dispatch& call, std::string_view name) const {
     return std::bit_cast<float>(constant(call, name));
@@ -94,25 +94,25 @@ class kernel_trial {
   const plan::operand& operand(const plan::dispatch& call, std::string_view name) const {
     return call.push.at(kernels::interface_of(call.kernel).push_index(name));
   }
-  /// 24 bits.
+  /// A pseudo-random number of 24 bits.
   std::uint32_t next() {
     random_ = random_ * 1664525u + 1013904223u;
     return random_ >> 8;
   }
-  /// In (-2, 2).
+  /// A pseudo-random number in (-2, 2).
   float number() { return (static_cast<float>(next()) * 0x1p-24f - 0.5f) * 4.0f; }
   std::vector<float> floats(std::size_t count) {
     std::vector<float> out(count);
     for (float& x : out) x = number();
     return out;
   }
-  /// Zeros that the host sees.
+  /// A buffer of zeros that the host can read.
   gpu::buffer room(std::uint64_t bytes) const {
     gpu::buffer out(device_, (std::max<std::uint64_t>)(bytes, 4), gpu::placement::readback, "a kernel's proof");
     std::memset(out.mapped().data(), 0, out.mapped().size());
     return out;
   }
-  /// @param elements of the buffer at least, zeros behind the values
+  /// @param elements smallest size of the buffer; it has zeros behind the values
   template <class T>
   gpu::buffer filled(const std::vector<T>& values, std::size_t elements) const {
     gpu::buffer out = room((std::max)(elements, values.size()) * sizeof(T));
@@ -129,7 +129,7 @@ class kernel_trial {
     return out;
   }
 
-  /// Runs a dispatch with buffers in the place of all that is no weight.
+  /// Runs a dispatch with buffers in place of all operands that are not weights.
   using named_buffers = std::vector<std::pair<std::string_view, const gpu::buffer*>>;
   [[gnu::cold]] void run(const plan::dispatch& call, const named_buffers& buffers) {
     const kernels::kernel_interface& face = kernels::interface_of(call.kernel);
@@ -153,8 +153,7 @@ class kernel_trial {
     return words;
   }
 
-  /// Positions as a batch has them: each token has a slot of its own, and all see one set of pages, in their
-  /// order.
+  /// Positions in the form of a batch: each token has a slot of its own, and all slots have the same pages, in order.
   std::vector<std::uint32_t> slots_of(const std::vector<std::uint32_t>& alone) const {
     namespace state = kernels::state;
     const std::uint32_t size = state::slot_words(table->context, table->shape.page_size), pages = table->slot_pages();
@@ -187,7 +186,7 @@ class kernel_trial {
     }
     return out;
   }
-  /// A made-up head at a position of a layer's keys, or values.
+  /// Writes a made-up head at a position of a layer's keys or values.
   void put(const gpu::buffer& cache, const reference::cached& form, std::uint32_t head, std::uint32_t at) {
     form.store(cache.mapped(), head, at, floats(form.head_dim));
   }

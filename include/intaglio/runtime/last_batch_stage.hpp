@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The last stage of a cut plan with a batch: has the stages before it run what it is called for, and does so ahead
-// where it can, so that all are busy at once: the next chunk of a prompt, and the next pass of each group of slots.
+// The last stage of a cut plan with a batch. It asks the earlier stages to run its calls, and asks ahead where it can,
+// so that all stages are busy: for the next chunk of a prompt and for the next pass of each group of slots.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -19,17 +19,17 @@
 
 namespace intaglio::runtime {
 
-/// Calls that the stages before were asked for. They run them in this order; what comes of them is taken in any order.
+/// Calls that the earlier stages were asked for. The stages run them in this order; results are taken in any order.
 class asked_calls {
  public:
   using number = std::uint64_t;  ///< of a call; 0: none
   /// @param device of the last stage, for errors
   asked_calls(gpu::device device, stages_before before) : device_(std::move(device)), before_(std::move(before)) {}
 
-  /// A slot's words go with the next call.
+  /// Sends a slot's words with the next call.
   void note(std::uint32_t slot, const slot_words& to) { words_.note(slot, to); }
   bool has_room() const noexcept { return under_way_.size() < before_.room; }
-  /// @error device_error: the stages before have ended
+  /// @error device_error: the earlier stages have ended
   number ask(batch_call what, std::span<const std::uint32_t> its) {
     while (!has_room()) take();
     words_.take(what, its, message_.words);
@@ -39,7 +39,7 @@ class asked_calls {
     if (!before_.asked->put(message_)) refuse_end();
     return last_;
   }
-  /// Waits for a call. @return its rows, valid until the next call  @error what failed in a stage before
+  /// Waits for a call. @return its rows, valid until the next call  @error the error of an earlier stage
   std::span<const std::byte> receive(number of) {
     for (;;) {
       const auto found = std::find_if(came_.begin(), came_.end(), [&](const outcome& each) { return each.of == of; });
@@ -53,17 +53,17 @@ class asked_calls {
       return taken_.payload;
     }
   }
-  /// Nobody waits for a call any more.
+  /// Drops a call, whose result is no longer wanted.
   void forget(number of) {
     if (of == 0) return;
     std::erase_if(came_, [&](const outcome& each) { return each.of == of; });
     if (std::find(under_way_.begin(), under_way_.end(), of) != under_way_.end()) unwanted_.push_back(of);
   }
-  /// Nor for any other; waits for all.
+  /// Drops all calls, and waits for them.
   void forget_all() noexcept {
     try {
       while (!under_way_.empty()) take();
-    } catch (...) {  // they have ended, and say so when they are asked again
+    } catch (...) {  // the stages have ended; the next call reports that
       under_way_.clear();
     }
     came_.clear();
@@ -96,12 +96,12 @@ class asked_calls {
   number last_ = 0;
 };
 
-/// A batch_executor whose rows come from the stages before it, once it was joined to them.
+/// A batch_executor whose rows come from earlier stages, once it was joined to them.
 class last_batch_stage final : public batch_executor {
  public:
   using batch_executor::batch_executor;
 
-  /// Before the first call. @error out_of_memory, device_lost
+  /// Call it before the first call. @error out_of_memory, device_lost
   void join_stages(stages_before before) {
     join(std::make_unique<batch_crossing>(device_, *table_));
     asked_.emplace(device_, std::move(before));
@@ -114,7 +114,7 @@ class last_batch_stage final : public batch_executor {
     if (!asked_) return;
     asked_->note(slot, to);
     const bool runs = to.running && !to.tokens.empty();
-    if (runs) passes_[group_of(slot)].is_stale = true;  // one who has left writes what nobody reads
+    if (runs) passes_[group_of(slot)].is_stale = true;  // a session that has left writes values that are not read
     heads_[slot] = runs ? head{true, static_cast<std::uint32_t>(to.tokens.size()) - 1, to.limit,
                                static_cast<std::uint32_t>(to.tokens.back()), 0}
                         : head{};
@@ -155,8 +155,8 @@ class last_batch_stage final : public batch_executor {
     (void)asked_->receive(asked_->ask(batch_call::clean, its_));
     batch_executor::clean(slot, pages);
   }
-  /// Groups take turns, so that each stage works for one while the others work for others. The pass behind the last one
-  /// is asked for as well, as if all went on.
+  /// Runs passes of the groups in turns, so that each stage works for one group while other stages work for other
+  /// groups. The pass behind the last one is asked for as well, as if all sessions continued.
   void decode_groups(std::span<const std::uint32_t> rows, std::uint32_t passes, bool keep_logits,
                      double budget_ms) override {
     if (!asked_) return batch_executor::decode_groups(rows, passes, keep_logits, budget_ms);
@@ -180,11 +180,11 @@ class last_batch_stage final : public batch_executor {
   }
 
  private:
-  /// What the next pass of a slot feeds, where it has one.
+  /// What the next pass of a slot feeds, if it takes part.
   struct head {
     bool runs = false;
     std::uint32_t position = 0, limit = 0, token = 0;
-    std::uint32_t drawn = 0;  ///< tokens since it was set
+    std::uint32_t drawn = 0;  ///< tokens drawn since it was set
   };
   struct chunk {
     asked_calls::number number;
@@ -192,7 +192,7 @@ class last_batch_stage final : public batch_executor {
   };
   struct pass_asked {
     asked_calls::number number = 0;
-    bool is_stale = false;  ///< somebody has come since, or goes on in another way
+    bool is_stale = false;  ///< a session has joined since, or continues in another way
   };
 
   void chunk_words(std::uint32_t slot, std::uint32_t position, std::span<const std::int32_t> tokens,

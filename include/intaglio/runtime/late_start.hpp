@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What an executor makes late: what is left of its start, proven and recorded between two passes, and sequences that
-// are there when they are asked for.
+// What an executor makes late: the rest of its start, which is proven and recorded between two passes, and sequences
+// that are made when they are first needed.
 #pragma once
 
 #include <algorithm>
@@ -16,16 +16,16 @@
 
 namespace intaglio::runtime {
 
-/// Whether decode of a device's plan runs with all layers in one dispatch.
+/// Whether decode of a device's plan runs the resident dispatch.
 inline bool runs_resident(const plan::device_plan& plan) { return !plan.table().resident_decode.resident.empty(); }
 
-/// Passes of a session alone while some of their pipelines are still being made.
+/// Passes of a single session while some of their pipelines are still being made.
 class late_start : public resident_prover {
  public:
-  /// What is left of the start of an executor that began soon: waits for the last pipelines, proves and records them.
-  /// Decode jobs do that too, between two passes, as they are made; until then they run the chain and draw by the
-  /// sampler's interim form. What is in flight is waited for; the job goes on.
-  /// @error device_error: the sampler differs from the reference; out_of_memory, device_lost; the job is then dropped
+  /// Finishes the start of an executor that began before all pipelines were made: waits for the last pipelines, proves
+  /// and records them. Decode jobs do that too, between two passes, once the pipelines are made; until then they run
+  /// the chain and draw by the sampler's interim form. Waits for passes on the device; the job continues.
+  /// @error device_error: the sampler differs from the reference; out_of_memory, device_lost; the job is dropped then
   void complete() {
     if (start_.is_complete()) return;
     gpu::translated([&] {
@@ -34,20 +34,21 @@ class late_start : public resident_prover {
       go_on(pending() ? next_position() : written_, {true, true});
     });
   }
-  /// Whether every pass can be run at once.
+  /// Whether every kind of pass can run at once.
   bool is_complete() const noexcept { return start_.is_complete(); }
-  /// What to note in the pipelines' cache when all is proven: at once, if nothing is left but what is compiled. @param
-  /// in outlives the executor
-  /// @param as_chain instead, where it turns out that the dispatch of all layers is wrong on this device
+  /// Sets the note that is written to the pipeline cache when all is proven; at once, if only compiled pipelines are
+  /// left.
+  /// @param in outlives the executor
+  /// @param as_chain the note if the resident dispatch turns out to be wrong on this device
   void note_when_complete(gpu::pipeline_cache& in, std::string note, std::string as_chain = {}) {
     if (start_.is_complete()) return in.set_note(std::move(note));
     start_.note_when_complete(in, std::move(note), std::move(as_chain));
     if (kernels_.ready()) complete();
   }
 
-  /// Tokens of a chunk of a long prompt that is fed at once; 0: those of chunks are no more. What it takes is made when
-  /// it is asked for the first time: pipelines, recordings and an arena, without which prompts go on in chunks.
-  /// @param left tokens that are to be fed  @param prove hold its pipelines against the CPU reference
+  /// Number of tokens in a chunk of a long prompt; 0: only ordinary chunks are available. The first call makes the
+  /// pipelines, recordings and an arena for it; without memory for them prompts are fed in ordinary chunks.
+  /// @param left tokens that are still to be fed  @param prove compare its pipelines with the CPU reference
   /// @error device_lost, out_of_memory
   std::uint32_t long_chunk(std::uint32_t left, bool prove, gpu::pipeline_cache* cache) {
     const plan::sequence* const plan = ends_ ? nullptr : plan_->long_prefill();
@@ -63,14 +64,13 @@ class late_start : public resident_prover {
       : resident_prover(on, std::move(plan), decode, std::move(start), std::move(weights), std::move(kernels)) {}
   ~late_start() = default;
 
-  /// Whether decode begins as the chain of dispatches. Not where passes leave traces: what is proven between them would
-  /// too.
+  /// Whether decode begins as the chain of dispatches. It does not where passes leave traces, since proofs between the
+  /// passes would leave traces too.
   static bool begins_as_chain(const plan::device_plan& plan, bool soon) {
     return soon && runs_resident(plan) && plan.table().trace.top == 0;
   }
 
-  /// Does what a job that decodes, or is about to, at a position can do of what is left of the start. What is in flight
-  /// may be waited for.
+  /// Does the parts of the remaining start that a decode job at a position can do. May wait for passes on the device.
   void go_on_if_made(std::uint32_t position, bool greedy) override {
     const executor_start::step step =
         start_.next(*decode_, (!pending() || job_.segment == 0) && may_prove_behind(position), greedy, kernels_.ready(),
@@ -81,7 +81,7 @@ class late_start : public resident_prover {
       go_on(position, step);
     });
   }
-  /// Sees to it that decode can draw. What is in flight may be waited for.
+  /// Makes decode ready to draw. May wait for passes on the device.
   void begin_decode(std::uint32_t position, bool greedy) override {
     if (start_.is_complete()) return;
     drop();
@@ -107,18 +107,18 @@ class late_start : public resident_prover {
     long_plan_.resident = decode_->resident_long;
     long_from_ = decode_->long_from;
   }
-  /// The form for long contexts, where there is one.
+  /// Records the form for long contexts, if there is one.
   void record_long(sampler_forms forms) {
     if (long_from_ == never) return;
-    // In as many segments as the other form.
+    // It gets the same number of segments as the other form.
     const std::uint32_t layers = decode_->resident.empty() ? 0 : long_plan_.repeats();
     long_ = record_sequence(device_, *table_, long_plan_, kernels_, addresses_, nullptr, false, layers, forms);
     counters_.recordings += long_.size() + (forms.drawing && forms.greedy ? 1 : 0);
   }
 
-  /// A sequence that was not there when the executor was made. @error device_error naming a kernel that differs from
-  /// the reference
-  /// @param list it, and those of it for fewer rows
+  /// Adds a sequence that did not exist when the executor was made. @error device_error naming a kernel that differs
+  /// from the reference
+  /// @param list the sequence and its forms for fewer rows
   /// @param addresses null: the session's
   [[gnu::cold]] recorded_sequence record_proven(std::span<const plan::sequence* const> list, bool prove,
                                                 gpu::pipeline_cache* cache, const address_table* addresses = nullptr) {
@@ -137,7 +137,7 @@ class late_start : public resident_prover {
   }
 
  private:
-  /// Where there is no room, or a pipeline differs from the reference, there are no long chunks.
+  /// Without room, or with a pipeline that differs from the reference, there are no long chunks.
   [[gnu::cold]] void prepare_long_prefill(const plan::sequence& plan, bool prove, gpu::pipeline_cache* cache) {
     drain();
     const std::array list{&plan};
@@ -153,7 +153,7 @@ class late_start : public resident_prover {
     no_long_chunks_ = false;
     if (cache != nullptr) cache->store();
   }
-  /// Decode with both of its last segments, or the greedy one alone. Nothing is in flight.
+  /// Records decode with both of its last segments, or with only the greedy one. No pass may be on the device.
   void record_decode(kernels::sample_form draws_by, bool draws = true) {
     const sampler_forms forms{draws, !decode_->greedy.empty(), draws_by};
     recorded_sequence made =
@@ -165,8 +165,8 @@ class late_start : public resident_prover {
     start_.record_drawing(draws_by);
   }
 
-  /// Whether there is room for the proof of all layers in one dispatch behind what was written, so that a pass at a
-  /// position still finds all that it needs.
+  /// Whether the proof of the resident dispatch fits behind the written positions, so that a pass at a position still
+  /// finds everything that it needs.
   bool may_prove_behind(std::uint32_t position) const {
     const std::uint32_t end = (std::max)(written_, position) + proven_tokens;
     for (std::uint8_t kind = 0; kind < table_->pattern.kinds(); ++kind)
@@ -174,8 +174,8 @@ class late_start : public resident_prover {
     return end <= table_->context;
   }
 
-  /// What a sequence has to show that another one has not: of samplers with several forms the drawing form, or all
-  /// else.
+  /// Dispatches of a sequence that another sequence does not prove: the drawing form of samplers with several forms, or
+  /// all other dispatches.
   std::vector<kernel_proof::claim> claims_beside(const plan::sequence& of, const plan::sequence& other,
                                                  bool draws) const {
     std::vector<const gpu::pipeline*> there;
@@ -191,8 +191,8 @@ class late_start : public resident_prover {
     return out;
   }
 
-  /// Does what is left of the start. Nothing is in flight.
-  /// @param position of the next pass  @param step what of it is made
+  /// Does the remaining steps of the start. No pass may be on the device.
+  /// @param position of the next pass  @param step which pipelines are made
   void go_on(std::uint32_t position, executor_start::step step) {
     const bool between_passes = !pending() || job_.segment == 0;
     const pass_job interrupted = std::exchange(job_, {});
@@ -212,7 +212,7 @@ class late_start : public resident_prover {
       const bool long_too = has_long(resident) && kernels_.made(resident.resident_long);
       start_.take_layers();
       if (!between_passes || !may_prove_behind(position))
-        start_.forget_note();  // decode stays as it is, and the next start sees to it
+        start_.forget_note();  // decode stays unchanged, and the next start reports the error
       else if (!take_resident(resident, long_too, proof, position)) start_.note_chain();
       else if (has_long(resident) && !long_too) start_.leave_long();
     }
@@ -222,10 +222,10 @@ class late_start : public resident_prover {
     start_.keep_note();
   }
 
-  /// Proves all layers in one dispatch behind what sessions have written and a position, and puts them into the chain's
-  /// place. Nothing is in flight, and there is no job.
-  /// @param long_too with their form for long contexts
-  /// @return whether they are right; else decode is the chain  @error device_lost, out_of_memory
+  /// Proves the resident dispatch in positions behind everything that sessions have written, and replaces the chain by
+  /// it. No pass may be on the device, and there must be no job.
+  /// @param long_too with its form for long contexts
+  /// @return whether it is right; else decode stays the chain  @error device_lost, out_of_memory
   bool take_resident(const plan::sequence& resident, bool long_too, kernel_proof& proof, std::uint32_t position) {
     for (const kernel_proof::claim& each : claims_beside(resident, table_->decode, false))
       if (!proof.check(each).kernel.empty()) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How weights are loaded, and how far that has come.
+// How weights are loaded, and how much is loaded so far.
 #pragma once
 
 #include <algorithm>
@@ -17,27 +17,29 @@ namespace intaglio::runtime {
 
 struct load_options {
   load_callback progress{};
-  unsigned threads = 0;                        ///< that repack, or read and check; 0: two or more, as the machine has
-  std::uint64_t largest_piece = 0;             ///< of device memory in one allocation; 0: the device's limit
-  bool staged = false;                         ///< copy through staging buffers also where the host sees device memory
-  const io::feature_changes* patch = nullptr;  ///< changes to the features of FFNs; of a packed file none may be
-  weight_place place = weight_place::automatic;  ///< of a packed file's
+  /// threads that repack, or read and check; 0: the machine's number, at least two
+  unsigned threads = 0;
+  std::uint64_t largest_piece = 0;  ///< largest single allocation of device memory; 0: the device's limit
+  /// copy through staging buffers even where the host can write device memory
+  bool staged = false;
+  const io::feature_changes* patch = nullptr;    ///< changes to the features of FFNs; null for a packed file
+  weight_place place = weight_place::automatic;  ///< for a packed file
   std::optional<std::uint64_t>
-      budget{};  ///< bytes of weights that device memory may take; FFNs of the last layers then are in the host's
+      budget{};  ///< bytes of weights that device memory may hold; FFNs of the last layers then stay in host memory
 
-  /// @param most of threads that are of use
+  /// @param most number of threads that are useful
   unsigned threads_up_to(unsigned most) const {
     return threads != 0 ? threads : std::clamp(std::thread::hardware_concurrency(), 2u, most);
   }
-  /// Whether the host fills device memory where it is. GPUs' memory is not read as fast as it is written, so theirs
-  /// is copied to.
+  /// Whether the host writes device memory directly. Memory of GPUs is slower to read than to write, so weights are
+  /// copied there.
   bool in_place(const gpu::device& on) const { return !staged && on.description().type == gpu::device_type::cpu; }
 };
 
-/// Tells a callback how far a load has come. Used by one thread.
+/// Reports the progress of a load to a callback. Used by one thread.
 class load_meter {
  public:
-  /// Says that nothing is done yet. @param tell may be empty; must outlive it  @error what it throws
+  /// Reports that nothing is done yet. @param tell may be empty; must outlive the meter  @error what it throws
   load_meter(const load_callback& tell, std::uint64_t bytes, std::uint32_t tensors)
       : tell_(tell), start_(std::chrono::steady_clock::now()) {
     at_.bytes_total = bytes;
@@ -62,8 +64,8 @@ class load_meter {
   load_progress at_;
 };
 
-/// Tensors of the checkpoint that a layer of a weight stands for; none for what is beside another weight of the same
-/// tensor.
+/// Number of checkpoint tensors in one layer of a weight; 0 for a weight that is stored beside another weight of the
+/// same tensor.
 inline std::uint32_t tensors_of(const plan::weight& w) {
   using layout = plan::weight_layout;
   return w.layout == layout::ternary_scales || w.layout == layout::row_codes || w.layout == layout::row_scales ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a session comes to be: pick a plan, prove the kernels, load the weights, record the sequences.
+// How a session is made: choose a plan, prove the kernels, load the weights, record the sequences.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace intaglio {
 
 namespace runtime {
 
-/// Tells apart what was proven on a device: modules, what of the device is used, and the shapes of products.
+/// A note that identifies what was proven on a device: modules, the device class and the shapes of products.
 inline std::string proof_note(const plan::device_class& of, std::span<const plan::product_shape> shapes) {
   std::uint64_t mixed = modules_hash();
   const auto mix = [&](std::uint64_t with) { mixed = (mixed ^ with) * 0x9E3779B97F4A7C15u; };
@@ -36,13 +36,14 @@ inline std::string proof_note(const plan::device_class& of, std::span<const plan
 }
 inline std::string proof_note(const plan::device_plan& of) { return proof_note(of.device(), of.options().shapes); }
 
-/// What planning for a device starts from.
+/// The inputs of planning for a device.
 struct planning_input {
   plan::device_class device;
   std::vector<plan::product_shape> shapes{};
   std::string note() const { return proof_note(device, shapes); }
 };
-/// What may run on a device, the most first, what was measured there (`intaglio tune`) before all.
+/// The inputs that a device may run with, the most capable first; those measured there (`intaglio tune`) before all
+/// others.
 [[gnu::cold]] inline std::vector<planning_input> inputs_for(const gpu::device& on, const gpu::pipeline_cache& cache) {
   std::vector<planning_input> all;
   for (const plan::device_class& each : usable_classes(on)) all.push_back({each});
@@ -57,7 +58,8 @@ struct planning_input {
   all.insert(all.begin(), std::move(first));
   return all;
 }
-/// The inputs of planning that are left to try: those before the noted one failed on this device earlier.
+/// The inputs of planning that are left to try: earlier starts found that those before the noted one fail on this
+/// device.
 inline std::vector<planning_input> inputs_left(const gpu::device& on, const gpu::pipeline_cache& cache) {
   std::vector<planning_input> all = inputs_for(on, cache);
   for (std::size_t i = 0; i < all.size(); ++i)
@@ -65,8 +67,8 @@ inline std::vector<planning_input> inputs_left(const gpu::device& on, const gpu:
   return all;
 }
 
-/// Begins to make the pipelines of the executor that proven_executor tries first, for while the weights are loaded.
-/// @param prove as proven_executor has it
+/// Begins to make the pipelines of the executor that proven_executor tries first, while the weights are loaded.
+/// @param prove as in proven_executor
 template <class Executor = executor>
 pipelines_ahead begin_pipelines(const gpu::device& on, const plan::table& table, gpu::pipeline_cache& cache,
                                 module_source source = &modules_of<>, bool prove = true) {
@@ -78,9 +80,9 @@ pipelines_ahead begin_pipelines(const gpu::device& on, const plan::table& table,
                          Executor::goes_on_with(*plan, soon));
 }
 
-/// An executor whose kernels have shown that they are right on this device; the outcome is kept beside the pipelines.
-/// Where a kernel fails, a plan that uses less of the device is taken.
-/// @param made what begin_pipelines began, or nothing
+/// An executor whose kernels are proven on this device; the result is noted in the pipeline cache. Where a kernel
+/// fails, a plan that uses fewer features of the device is used.
+/// @param made what begin_pipelines began, or empty
 /// @error device_error naming the kernel: it is wrong on this device in every variant
 template <class Executor = executor>
 [[gnu::cold]] std::unique_ptr<Executor> proven_executor(const gpu::device& on, const plan::table& table,
@@ -88,7 +90,8 @@ template <class Executor = executor>
                                                         module_source source = &modules_of<>,
                                                         pipelines_ahead&& made = {}) {
   kernel_fault fault;
-  // Without a folder of ours a process may start often, and the driver's cache has it all after the first time.
+  // Without our cache folder a process may start often, and the driver's own cache has all pipelines after the first
+  // time.
   const bool compiles_late = on.description().driver_name == "llvmpipe" && !cache.path().empty();
   for (planning_input& input : inputs_left(on, cache)) {
     const std::string note = input.note(), note_as_chain = proof_note(input.device.without_residency(), input.shapes);
@@ -102,7 +105,7 @@ template <class Executor = executor>
     if (!kernels)
       kernels.emplace(on, source)
           .begin(Executor::begins_with(*plan, soon), &cache, Executor::goes_on_with(*plan, soon));
-    // While the pipelines that take the longest are still being made.
+    // Prove while the pipelines that take longest are still being made.
     if (proves && !(fault = Executor::prove_kernels(on, *plan, *kernels, weights, false, soon)).kernel.empty())
       continue;
     auto out = std::make_unique<Executor>(on, plan, std::move(weights), std::move(*kernels), &cache, soon);
@@ -117,9 +120,9 @@ template <class Executor = executor>
   refuse(on, fault);
 }
 
-/// All that a session has but weights and executor, the tokenizer perhaps still being made: load_executor() waits for
-/// it.
-/// @param from outlives that  @error as of basic_session
+/// Makes all parts of a session except weights and executor. The tokenizer may still be being made: load_executor()
+/// waits for it.
+/// @param from outlives that  @error as basic_session
 [[gnu::cold]] inline std::shared_ptr<session_body> open_session(const gpu::device& on,
                                                                 std::span<const plan::table* const> tables,
                                                                 const io::checkpoint& from,
@@ -146,14 +149,15 @@ template <class Executor = executor>
         text.tokens.emplace(*from.vocabulary(), size);
         try {
           text.chat.emplace(io::chat_template::of(*from.vocabulary(), templates));
-        } catch (const file_error& unknown) {  // only who asks for a conversation needs to hear of it
+        } catch (const file_error& unknown) {  // an error only for callers that encode a conversation
           text.no_chat.emplace(unknown);
         }
       };
       try {
         body->making_text = std::async(
-            std::launch::async, make);  // merges of a large vocabulary take a tenth of a second, while weights stream
-      } catch (const std::system_error&) {  // no thread to be had
+            // merges of a large vocabulary take a tenth of a second, while weights are loaded
+            std::launch::async, make);
+      } catch (const std::system_error&) {  // no thread is available
         body->making_text = std::async(std::launch::deferred, make);
       }
     }
@@ -164,7 +168,7 @@ template <class Executor = executor>
   });
 }
 
-/// Loads the weights of a plan and makes what runs it. @error as of basic_session
+/// Loads the weights of a plan and makes its executor. @error as basic_session
 template <class Executor>
 std::unique_ptr<Executor> load_plan(const gpu::device& on, const plan::table& table, gpu::pipeline_cache& cache,
                                     const io::checkpoint& from, const session_options& options, module_source source) {
@@ -179,8 +183,8 @@ std::unique_ptr<Executor> load_plan(const gpu::device& on, const plan::table& ta
                                    std::move(pipelines));
 }
 
-/// What runs a session's plan. @param table the body's, or the stage of it that its device has
-/// @error as of basic_session
+/// The executor of a session's plan. @param table the body's table, or the stage of it that this device runs
+/// @error as basic_session
 template <class Executor>
 std::unique_ptr<Executor> load_executor(session_body& body, const plan::table& table, const io::checkpoint& from,
                                         const session_options& options, module_source source) {
@@ -197,7 +201,7 @@ std::unique_ptr<Executor> load_executor(session_body& body, const plan::table& t
   });
 }
 
-/// @error as of basic_session
+/// @error as basic_session
 inline std::shared_ptr<session_body> load_session(const gpu::device& on, std::span<const plan::table* const> tables,
                                                   const io::checkpoint& from, const session_options& options,
                                                   module_source source) {
@@ -238,16 +242,16 @@ Result feed_for_logits(session_body& body, std::span<const std::int32_t> ids, st
       done += count;
     }
   });
-  // The stream of a model with a residual multiplier holds what it is without it (models/llama.hpp).
+  // The stream of a model with a residual multiplier is stored without that factor (models/llama.hpp).
   for (float& each : out.hidden) each *= body.table->config->residual_multiplier;
   return out;
 }
 
-/// A text's vector; the session's history is empty before and behind it.
-/// @param second_text where the second of two texts begins, of an encoder; 0: there is one
+/// Computes a text's vector; the session's history is empty before and after it.
+/// @param second_text index of the second of two texts, for an encoder; 0: one text
 inline std::vector<float> embed_text(session_body& body, std::span<const std::int32_t> ids, std::uint32_t chunk,
                                      const embed_options& options, std::uint32_t second_text = 0) {
-  const plan::table& of = body.run->table();  // of a plan that is cut the last stage, which has the norm
+  const plan::table& of = body.run->table();  // for a cut plan this is the last stage, which has the norm
   body.history.clear();
   body.cached = 0;
   return body.recovering([&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Words that the host writes and commands copy to where kernels read them: positions, tokens, sampling.
+// A buffer that the host writes, and commands that copy it to where kernels read it: positions, tokens, sampling.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace intaglio::runtime {
 class mailbox {
  public:
   mailbox() = default;
-  /// All zeros. @error out_of_memory, device_lost
+  /// Makes a mailbox of zeros. @error out_of_memory, device_lost
   mailbox(const gpu::device& on, std::uint64_t bytes) : buffer_(on, bytes, gpu::placement::shared, "the mailbox") {
     std::memset(buffer_.mapped().data(), 0, buffer_.mapped().size());
   }
@@ -25,14 +25,14 @@ class mailbox {
   std::span<std::uint32_t> words(std::uint64_t at, std::size_t count) const {
     return {reinterpret_cast<std::uint32_t*>(buffer_.mapped().data() + at), count};
   }
-  /// Commands that copy `bytes` from an offset of the box to one of a buffer.
+  /// Records commands that copy `bytes` from an offset of the mailbox to an offset of a buffer.
   gpu::recording feed(const gpu::device& on, const std::string& owner, std::uint64_t from, const gpu::buffer& to,
                       std::uint64_t at, std::uint64_t bytes) const {
     gpu::recorder record(on, "mailbox of " + owner);
     copy(record, from, to, at, bytes);
     return record.finish();
   }
-  /// Records a copy of `bytes` from an offset of the box to one of a buffer.
+  /// Records a copy of `bytes` from an offset of the mailbox to an offset of a buffer.
   void copy(gpu::recorder& record, std::uint64_t from, const gpu::buffer& to, std::uint64_t at,
             std::uint64_t bytes) const {
     record.copy(buffer_, from, to, at, bytes);

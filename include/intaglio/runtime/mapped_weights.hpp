@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The weights of a packed file read by the device where the file is mapped (VK_EXT_external_memory_host): checked by
-// several threads, copied by none.
+// The weights of a packed file that the device reads from the mapped file (VK_EXT_external_memory_host). Several
+// threads check them; nothing is copied.
 #pragma once
 
 #include <algorithm>
@@ -19,15 +19,15 @@
 
 namespace intaglio::runtime {
 
-/// Whether a device reads host memory as fast as its own, so that a copy there would gain nothing.
+/// Whether a device reads host memory as fast as its own memory, so that a copy would gain nothing.
 inline bool shares_host_memory(const gpu::device& on) {
   return on.description().type == gpu::device_type::cpu || on.description().type == gpu::device_type::integrated;
 }
 
-/// Where weights of a plan are in a packed file: items of their slots, one behind the other.
+/// Offsets of a plan's weights in a packed file: the items of the plan's slots in order.
 class mapped_weights {
  public:
-  /// @error file_error: as of packed_weights
+  /// @error file_error: as packed_weights
   mapped_weights(const io::packed_image& from, const plan::table& of, std::span<const std::uint32_t> slot_count)
       : from_(&from) {
     const packed_weights found(from, of);
@@ -44,10 +44,10 @@ class mapped_weights {
   }
   std::size_t size() const { return items_.size(); }
 
-  /// Holds all that the plan wants against its checksums, a gigabyte in about a tenth of a second a thread where the
-  /// system has the file in memory.
-  /// @param done told bytes and items, by this thread, every 64 MiB
-  /// @error file_error: a checksum that differs, a file that was cut or changed
+  /// Compares the bytes of all weights of the plan with their checksums. A thread checks a gigabyte in about a tenth of
+  /// a second where the file is in the page cache.
+  /// @param done receives bytes and items, on this thread, every 64 MiB
+  /// @error file_error: a checksum that differs, a file that was truncated or changed
   template <class Done>
   void check(const io::leased_mapping& mapping, unsigned threads, Done&& done) const {
     struct task {
@@ -80,8 +80,8 @@ class mapped_weights {
     mapping.expect_unchanged();
   }
 
-  /// Hands the file's ranges to the device, in as few buffers as its limits allow.
-  /// @error device_error: the driver refuses such memory, a weight is larger than it allows; out_of_memory
+  /// Imports the file's ranges into the device, in as few buffers as its limits allow.
+  /// @error device_error: the driver refuses such memory, or a weight is larger than it allows; out_of_memory
   placed_items import(const gpu::device& on, std::shared_ptr<const io::leased_mapping> mapping,
                       std::uint64_t largest_piece) const {
     placed_items out;
@@ -91,7 +91,7 @@ class mapped_weights {
     const std::uint64_t step = (std::max<std::uint64_t>)(on.limits().host_pointer_alignment, 1);
     std::uint64_t limit = (std::min)(on.limits().max_buffer_bytes, on.limits().max_allocation_bytes);
     if (largest_piece != 0) limit = (std::min)(limit, largest_piece);
-    constexpr std::uint64_t gap = std::uint64_t{1} << 20;  // of weights that only other plans want
+    constexpr std::uint64_t gap = std::uint64_t{1} << 20;  // between them: weights that only other plans use
     const auto end_of = [&](std::size_t i) {
       return (items_[i].place + items_[i].weight->bytes + step - 1) / step * step;
     };
@@ -118,7 +118,7 @@ class mapped_weights {
   struct item {
     const io::packed_weight* weight;
     std::uint32_t copy;
-    std::uint64_t place;  ///< in the file
+    std::uint64_t place;  ///< offset in the file
   };
   const io::packed_image* from_;
   std::vector<item> items_;

@@ -18,10 +18,10 @@ namespace intaglio::runtime {
 
 class kernel_trial;
 
-/// Runs a dispatch of a kernel and holds it against the reference. Defined in runtime/kernel_proof.hpp, which a file
+/// Runs a dispatch of a kernel and compares it with the reference. Defined in runtime/kernel_proof.hpp, which a file
 /// that names modules_of includes.
-/// @return the largest difference, in units of the largest expected value; 0 of what does all layers, which is held
-/// against a chain
+/// @return the largest difference, relative to the largest expected value; 0 for the resident dispatch, which is
+///   compared with a chain
 template <kernels::kernel which>
 double prove(kernel_trial& trial, const plan::dispatch& call);
 #define INTAGLIO_EACH(module, of) \
@@ -30,9 +30,10 @@ double prove(kernel_trial& trial, const plan::dispatch& call);
 INTAGLIO_VARIANTS(INTAGLIO_EACH)
 #undef INTAGLIO_EACH
 
-/// A module of a program, and what proves it on a device; neither where the program has it not.
+/// A module of a program, and the function that proves it on a device; both are empty where the program lacks the
+/// module.
 struct program_module {
-  /// Holds a dispatch of the kernel against the reference.
+  /// Compares a dispatch of the kernel with the reference.
   using proof_function = double (*)(kernel_trial&, const plan::dispatch&);
 
   std::span<const std::byte> spirv;  ///< its words
@@ -42,7 +43,7 @@ struct program_module {
   constexpr operator std::span<const std::byte>() const noexcept { return spirv; }
 };
 
-/// A module's SPIR-V. A program has those that it asks for, and no others (runtime/kernel_modules.hpp).
+/// A module's SPIR-V. A program contains only the modules that it names (runtime/kernel_modules.hpp).
 template <kernels::variant which>
 std::span<const std::byte> module_bytes();
 #define INTAGLIO_EACH(module, of) \
@@ -51,10 +52,10 @@ std::span<const std::byte> module_bytes();
 INTAGLIO_VARIANTS(INTAGLIO_EACH)
 #undef INTAGLIO_EACH
 
-/// Where a program has a module.
+/// Returns a program's module of a variant.
 using module_source = program_module (*)(kernels::variant);
-/// The source of a program with the modules and proofs of some plans alone (plan::variants_used): what `used` does not
-/// name is not part of it.
+/// The source of a program that has only the modules and proofs of some plans (plan::variants_used). Modules that are
+/// not in `used` are not part of the program.
 template <kernels::variant_set used = kernels::all_variants>
 program_module modules_of(kernels::variant which) {
 #define INTAGLIO_EACH(module, of)                   \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sessions that decode together over the ranks of MPI: a plan with a batch, a stage on each rank, as cut_batch has them
-// on the devices of one host. Nothing else includes this.
+// Sessions that decode together over the ranks of MPI: a plan with a batch is cut into one stage for each rank, as
+// cut_batch does for the devices of one host. No other header includes this one.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -19,8 +19,8 @@
 namespace intaglio {
 namespace runtime {
 
-/// A cut of a batch's plan, with as many groups of slots as ranks. @error as of cut_over_ranks; argument_error: a plan
-/// without a batch
+/// Cuts a batch's plan over ranks, with as many groups of slots as ranks. @error as cut_over_ranks; argument_error: a
+/// plan without a batch
 inline rank_cut cut_batch_over_ranks(const mpi_ranks& ranks, const gpu::device& on,
                                      std::span<const plan::table* const> tables,
                                      const std::vector<std::uint32_t>& after, std::chrono::seconds limit) {
@@ -31,11 +31,11 @@ inline rank_cut cut_batch_over_ranks(const mpi_ranks& ranks, const gpu::device& 
 
 }  // namespace runtime
 
-/// Rank 0's batch over all ranks; the others serve_mpi_batch_stage() meanwhile. As cut_batch there are as many groups
-/// of the plan's slots as ranks. MPI is called by the thread that uses the batch, which ends before MPI does.
-/// @param after, limit as of mpi_session  @param chosen is told of the rank's own stage before it is loaded
-/// @error as of cut_batch; device_error, device_lost, out_of_memory naming a
-/// rank that failed, or did not answer
+/// Makes rank 0's batch over all ranks; the other ranks run serve_mpi_batch_stage() meanwhile. As in cut_batch, the
+/// plan's slots exist once for each rank, as groups. The thread that uses the batch calls MPI; the batch must end
+/// before MPI does.
+/// @param after, limit as in mpi_session  @param chosen receives the rank's own stage before it is loaded
+/// @error as cut_batch; device_error, device_lost, out_of_memory naming a rank that failed or did not answer
 inline basic_batch mpi_batch(const mpi_ranks& ranks, const gpu::device& on, std::span<const plan::table* const> tables,
                              const io::checkpoint& from, const session_options& options = {},
                              const std::vector<std::uint32_t>& after = {},
@@ -53,9 +53,9 @@ inline basic_batch mpi_batch(const mpi_ranks& ranks, const gpu::device& on, std:
   });
 }
 
-/// A rank above 0: loads its stage and runs calls until rank 0's batch ends.
-/// @param limit as of mpi_session  @param chosen as of mpi_batch
-/// @error as of cut_batch: the program then ends the job (MPI_Abort)
+/// Runs a rank above 0: loads its stage and runs calls until rank 0's batch ends.
+/// @param limit as in mpi_session  @param chosen as in mpi_batch
+/// @error as cut_batch: the program then ends the job (MPI_Abort)
 inline void serve_mpi_batch_stage(const mpi_ranks& ranks, const gpu::device& on,
                                   std::span<const plan::table* const> tables, const io::checkpoint& from,
                                   const session_options& options = {}, const std::vector<std::uint32_t>& after = {},

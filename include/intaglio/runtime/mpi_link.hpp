@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ranks of MPI as a ring, and messages from each to the next: what carries the rows of a cut plan between hosts that
-// trust each other. Nothing is encrypted, and no port is opened but MPI's own.
+// The ranks of MPI as a ring, and messages from each rank to the next. They carry the rows of a cut plan between hosts
+// that trust each other. Messages are not encrypted; only MPI opens ports.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -36,7 +36,7 @@
 
 namespace intaglio {
 
-/// The ranks of a job. MPI is initialised by the program, and finalised behind all that uses it.
+/// The ranks of a job. The program initialises MPI, and finalises it after all objects that use it.
 class mpi_ranks {
  public:
   explicit mpi_ranks(MPI_Comm of = MPI_COMM_WORLD) : of_(of) {
@@ -46,15 +46,15 @@ class mpi_ranks {
   MPI_Comm handle() const noexcept { return of_; }
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
-  /// Which stage a rank has, of as many as there are ranks.
+  /// The index of a rank's stage; there are as many stages as ranks.
   std::size_t stage() const noexcept { return static_cast<std::size_t>(rank_ == 0 ? size_ - 1 : rank_ - 1); }
-  /// The ranks of the stage before and behind a rank's own; rank 0 sends tokens to rank 1.
+  /// The ranks of the stages before and behind a rank's own stage; rank 0 sends tokens to rank 1.
   int before() const noexcept { return rank_ == 0 ? size_ - 1 : rank_ - 1; }
   int behind() const noexcept { return rank_ + 1 == size_ ? 0 : rank_ + 1; }
 
-  /// A value of each rank, in the order of the stages.
-  /// @param limit how long the others may take to come here, which ranks do that load
-  /// @error device_error naming those that have not by then
+  /// Collects a value from each rank, in the order of the stages.
+  /// @param limit how long the other ranks, which may be loading, may take to call this
+  /// @error device_error naming the ranks that did not call it in time
   template <class T>
   std::vector<T> of_stages(const T& own, std::chrono::seconds limit) const {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -70,7 +70,7 @@ class mpi_ranks {
     }
     if (!come(its->received, limit) || !come(its->sent, limit)) {
       const std::string missing = names_of(pending(its->received), before());
-      static_cast<void>(its.release());  // where MPI may still write
+      static_cast<void>(its.release());  // MPI may still write to it
       throw device_error(
           missing, "load its stage",
           "rank " + std::to_string(rank_) + " has waited " + std::to_string(limit.count()) + " s for it");
@@ -80,8 +80,8 @@ class mpi_ranks {
     return all;
   }
 
-  /// Rank 0 asks the others whether they are there; those that wait for work answer (answer_question).
-  /// @return those that do not by the limit
+  /// Rank 0 asks the others whether they are reachable; ranks that wait for work answer (answer_question).
+  /// @return ranks that do not answer within the limit
   std::vector<int> silent(std::chrono::milliseconds limit = std::chrono::seconds(2)) const {
     std::vector<MPI_Request> answers(static_cast<std::size_t>(size_), MPI_REQUEST_NULL);
     for (int other = 1; other < size_; ++other) {
@@ -93,7 +93,7 @@ class mpi_ranks {
     come(answers, limit);
     return pending(answers);
   }
-  /// What the ranks above 0 do while they wait.
+  /// Answers rank 0's question; ranks above 0 call it while they wait.
   void answer_question() const {
     int there = 0;
     MPI_Iprobe(0, question_tag, of_, &there, MPI_STATUS_IGNORE);
@@ -103,15 +103,15 @@ class mpi_ranks {
     MPI_Isend(nullptr, 0, MPI_BYTE, 0, answer_tag, of_, &given);
     MPI_Request_free(&given);
   }
-  /// "rank 2", or "ranks 1, 2". @param otherwise where the list is empty
+  /// "rank 2", or "ranks 1, 2". @param otherwise rank to name if the list is empty
   static std::string names_of(const std::vector<int>& list, int otherwise) {
     std::string out = std::to_string(list.empty() ? otherwise : list.front());
     for (std::size_t i = 1; i < list.size(); ++i) out += ", " + std::to_string(list[i]);
     return (list.size() > 1 ? "ranks " : "rank ") + out;
   }
 
-  /// Waits until all ranks have come here, which MPI_Finalize does too, but for ever.
-  /// @return false: some have not by the limit, and the program should end the job (MPI_Abort)
+  /// Waits until all ranks have called this. MPI_Finalize waits too, but without a limit.
+  /// @return false: some ranks did not call it within the limit, and the program should end the job (MPI_Abort)
   bool all_come(std::chrono::seconds limit = std::chrono::seconds(120)) const {
     std::vector<MPI_Request> asked(1, MPI_REQUEST_NULL);
     MPI_Ibarrier(of_, asked.data());
@@ -137,7 +137,7 @@ class mpi_ranks {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
-  /// Ranks whose message has not come.
+  /// Ranks whose message has not arrived.
   static std::vector<int> pending(std::vector<MPI_Request>& of) {
     std::vector<int> out;
     for (std::size_t i = 0; i < of.size(); ++i) {
@@ -154,20 +154,20 @@ class mpi_ranks {
 
 namespace runtime {
 
-/// A way to the stage behind and from the one before, by messages of MPI. Messages go on around the ring until each
-/// rank was told of the end. Used by one thread.
+/// A link to the next stage and from the previous stage, by messages of MPI. Messages circulate until each rank has
+/// received the end message. Used by one thread.
 class mpi_link final : public stage_link {
  public:
-  /// @param limit how long a message that is due may be on its way
+  /// @param limit how long an expected message may take
   mpi_link(const mpi_ranks& ranks, std::chrono::seconds limit) : ranks_(ranks), limit_(limit) {}
 
   ~mpi_link() {
     mpi_link::end();
-    // What was not received by now MPI may still read.
+    // MPI may still read messages that are not received yet, so they are never freed.
     if (!under_way_.empty()) static_cast<void>(new (std::nothrow) std::deque<parcel>(std::move(under_way_)));
   }
 
-  /// Waits for nobody: two ranks that send to each other would wait for ever.
+  /// Does not wait for the receiver: two ranks that send to each other would wait forever.
   bool put(stage_message& message) override {
     if (ended_) return false;
     collect_sent();
@@ -201,7 +201,7 @@ class mpi_link final : public stage_link {
     MPI_Iprobe(ranks_.before(), tag, ranks_.handle(), &there, MPI_STATUS_IGNORE);
     return there != 0;
   }
-  /// Rank 0 takes what is under way until the end has gone around; the others hand it on.
+  /// Rank 0 receives pending messages until the end message has passed all ranks; the other ranks pass it on.
   void end() noexcept override {
     if (std::exchange(told_end_, true) || given_up_) return;
     try {
@@ -222,7 +222,7 @@ class mpi_link final : public stage_link {
     std::uint32_t position = 0, count = 0;
     std::uint64_t bytes = 0;
   };
-  /// What MPI reads until it was received: header and words, then rows.
+  /// Memory that MPI reads until the message is received: header and words, then rows.
   struct parcel {
     std::vector<std::byte> head, rows;
     std::vector<MPI_Request> requests;
@@ -244,7 +244,7 @@ class mpi_link final : public stage_link {
       begin(next.rows.data() + at, (std::min)(piece, next.rows.size() - at));
     under_way_.push_back(std::move(next));
   }
-  /// Lets go of what was received, the oldest first.
+  /// Frees messages that were received, the oldest first.
   void collect_sent() {
     while (!under_way_.empty()) {
       std::vector<MPI_Request>& its = under_way_.front().requests;
@@ -267,8 +267,9 @@ class mpi_link final : public stage_link {
     if (!words.empty()) std::memcpy(words.data(), head_.data() + sizeof of, 4 * words.size());
     return of;
   }
-  /// Looks for a message, at first without rest, since decode waits for it, and then seldom: a rank that waits for work
-  /// shall not take a processor. Rank 0 waits for what it has asked for, so that it is due; the others for work.
+  /// Polls for a message: at first continuously, since decode waits for it, then seldom, so that a rank that waits for
+  /// work does not use a processor. The limit applies to rank 0, which has asked for its message; other ranks wait for
+  /// work.
   MPI_Status await() {
     const auto start = clock::now();
     MPI_Status out{};
@@ -281,14 +282,14 @@ class mpi_link final : public stage_link {
         throw device_error(mpi_ranks::names_of(ranks_.silent(), ranks_.before()), "wait for rows of the stream",
                            "nothing came for " + std::to_string(limit_.count()) + " s");
       }
-      if (!under_way_.empty()) collect_sent();  // some ways of MPI go on only where it is called
+      if (!under_way_.empty()) collect_sent();  // some transports of MPI progress only inside calls
       if (ranks_.rank() != 0 && waited > std::chrono::milliseconds(20)) ranks_.answer_question();
       if (waited > std::chrono::milliseconds(20)) std::this_thread::sleep_for(std::chrono::microseconds(200));
       else if (waited > std::chrono::milliseconds(2)) std::this_thread::yield();
     }
   }
 
-  /// A failure crosses as what it is and its text, with the rank in front.
+  /// Writes a failure as its kind and its text, with the rank in front.
   state write_failure(stage_message& message) const {
     state out = state::failed;
     std::string text = "unknown";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Stages of a cut plan as ranks of MPI, for hosts that trust each other. Rank 0 has the last stage and the session;
-// rank r > 0 has stage r - 1. Nothing else includes this.
+// rank r > 0 has stage r - 1. No other header includes this one.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -22,7 +22,7 @@
 namespace intaglio {
 namespace runtime {
 
-/// A rank's part of a cut, the same on all ranks.
+/// A rank's part of a cut; the cut is the same on all ranks.
 struct rank_cut {
   const plan::table* table = nullptr;
   std::shared_ptr<const plan::stage> stage;
@@ -31,16 +31,16 @@ struct rank_cut {
 /// Called with a rank's own stage before it is loaded.
 using stage_listener = std::function<void(const plan::stage&)>;
 
-/// What a rank tells the others before the cut.
+/// What a rank sends to the others before the cut.
 struct rank_offer {
   std::uint64_t memory_bytes = 0,
-                device = 0;  ///< device: tells devices of one host apart, alike where they share memory
+                device = 0;  ///< device: equal for devices of one host that share memory, else different
   std::uint64_t model = 0;   ///< of the plans
   bool is_cpu = false;
 };
 
-/// @error argument_error: ranks with other models, a cut that is none; out_of_memory: this rank's stage does not fit
-/// @param limit how long the other ranks may take  @param groups of slots, of plans with a batch (plan::stage)
+/// @error argument_error: ranks with different models, an invalid cut; out_of_memory: this rank's stage does not fit
+/// @param limit how long the other ranks may take  @param groups groups of slots, for plans with a batch (plan::stage)
 inline rank_cut cut_over_ranks(const mpi_ranks& ranks, const gpu::device& on,
                                std::span<const plan::table* const> tables, const std::vector<std::uint32_t>& after,
                                std::chrono::seconds limit, std::uint32_t groups = 1) {
@@ -88,10 +88,10 @@ inline rank_cut cut_over_ranks(const mpi_ranks& ranks, const gpu::device& on,
   return out;
 }
 
-/// How long the slowest rank may load behind the others, which wait for it, where rows may take `limit`.
+/// How much longer than the others the slowest rank may load, where rows may take `limit`; the others wait for it.
 constexpr std::chrono::seconds loading(std::chrono::seconds limit) { return 5 * limit; }
 
-/// Chunks that every rank has room for. Each rank calls it once its stage is loaded.
+/// Chooses a chunk size that every rank has room for. Each rank calls it once its stage is loaded.
 inline void agree_on_chunks(const mpi_ranks& ranks, const plan::table& of, std::chrono::seconds limit,
                             session_body* body = nullptr) {
   const std::array own{of.prefill.max_tokens, of.logits.max_tokens, of.verify.max_tokens};
@@ -102,7 +102,7 @@ inline void agree_on_chunks(const mpi_ranks& ranks, const plan::table& of, std::
     for (std::size_t i = 0; i < to.size(); ++i) *to[i] = (std::min)(*to[i], each[i]);
 }
 
-/// Rank 0's body and its own stage's runner, loaded. @error as of cut_session
+/// Loads rank 0's body and the executor of its stage. @error as cut_session
 template <class Executor>
 std::pair<std::shared_ptr<session_body>, std::unique_ptr<Executor>> load_last_rank(
     const mpi_ranks& ranks, const gpu::device& on, const rank_cut& cut, const io::checkpoint& from,
@@ -115,7 +115,7 @@ std::pair<std::shared_ptr<session_body>, std::unique_ptr<Executor>> load_last_ra
   return {std::move(body), std::move(run)};
 }
 
-/// The other ranks, as stages in front of rank 0's. @param room passes that may be asked for at once
+/// The other ranks, as stages in front of rank 0's stage. @param room number of passes that may be asked for at once
 inline stages_before ranks_before(const mpi_ranks& ranks, std::chrono::seconds limit, std::size_t room) {
   const auto link = std::make_shared<mpi_link>(ranks, limit);
   return {link, link, room};
@@ -123,12 +123,11 @@ inline stages_before ranks_before(const mpi_ranks& ranks, std::chrono::seconds l
 
 }  // namespace runtime
 
-/// Rank 0's session over all ranks; the others serve_mpi_stage() meanwhile. MPI is called by the thread that uses the
-/// session, which ends before MPI does.
-/// @param after layers in front of each cut; empty: chosen by the ranks' memory
-/// @param limit how long rows of a pass may be on their way; the slowest rank may load five times as long behind the
-/// others
-/// @error as of cut_session; device_error naming a rank that failed, or did not answer
+/// Makes rank 0's session over all ranks; the other ranks run serve_mpi_stage() meanwhile. The thread that uses the
+/// session calls MPI; the session must end before MPI does.
+/// @param after number of layers in front of each cut; empty: chosen by the ranks' memory
+/// @param limit how long rows of a pass may take; the slowest rank may load five times as long behind the others
+/// @error as cut_session; device_error naming a rank that failed or did not answer
 inline basic_session mpi_session(const mpi_ranks& ranks, const gpu::device& on,
                                  std::span<const plan::table* const> tables, const io::checkpoint& from,
                                  const session_options& options = {}, const std::vector<std::uint32_t>& after = {},
@@ -146,9 +145,9 @@ inline basic_session mpi_session(const mpi_ranks& ranks, const gpu::device& on,
   });
 }
 
-/// A rank above 0: loads its stage and runs passes until rank 0's session ends.
-/// @param limit as of mpi_session
-/// @error as of cut_session: the program then ends the job (MPI_Abort)
+/// Runs a rank above 0: loads its stage and runs passes until rank 0's session ends.
+/// @param limit as in mpi_session
+/// @error as cut_session: the program then ends the job (MPI_Abort)
 inline void serve_mpi_stage(const mpi_ranks& ranks, const gpu::device& on, std::span<const plan::table* const> tables,
                             const io::checkpoint& from, const session_options& options = {},
                             const std::vector<std::uint32_t>& after = {},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How much of a sequence one submission may hold: sequences are recorded as segments, and what segments took decides
-// how many go together. Times are the host's, from the later of submission and previous end to the end, so they err on
-// the long side.
+// How much of a sequence one submission may hold. Sequences are recorded as segments, and the measured time of segments
+// decides how many are submitted together. Times are the host's, from the later of submission and previous end to the
+// end, so they err on the long side.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -23,9 +23,9 @@ class pace {
     return (std::min)(bounded, (std::max)(1u, largest_ * 2));
   }
 
-  /// Notes how long a submission of a number of segments took. Slower counts at once, faster by and by, or at once
-  /// where more went together than ever before: what a submission costs by itself, and what a driver does at a first
-  /// run, weigh on the first ones, which are small.
+  /// Notes the time of a submission of a number of segments. A longer time counts at once. A shorter time counts
+  /// gradually, or at once where more segments were submitted together than ever before: the fixed cost of a
+  /// submission, and a driver's work at a first run, dominate the first submissions, which are small.
   void observe(std::uint32_t segments, double took_ms) {
     if (segments == 0 || !(took_ms >= 0)) return;
     const double each = (std::max)(took_ms / segments, 1e-6);
@@ -37,12 +37,12 @@ class pace {
 
   /// Milliseconds of one segment, 0 before the first measurement.
   double segment_ms() const noexcept { return segment_ms_; }
-  /// Time of a segment by the last measurement alone.
+  /// Time of a segment in the last measurement.
   double latest_ms() const noexcept { return latest_ms_; }
 
  private:
   double segment_ms_ = 0, latest_ms_ = 0;
-  std::uint32_t largest_ = 0;  ///< longest group that was measured
+  std::uint32_t largest_ = 0;  ///< largest group that was measured
 };
 
 }  // namespace intaglio::runtime

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writes a model as one file that loads by copying: config, tokenizer and the weights as plans want them
+// Writes a model as one file that loads by copying: config, tokenizer and the weights in the layouts of plans
 // (docs/packed.md). Needs no device.
 #pragma once
 
@@ -21,9 +21,9 @@
 namespace intaglio {
 
 struct pack_options {
-  unsigned threads = 0;  ///< that repack; 0: one for each of the machine's
+  unsigned threads = 0;  ///< threads that repack; 0: one for each of the machine's
   std::function<void(std::uint64_t done, std::uint64_t total)>
-      progress{};  ///< bytes of weights; what it throws ends the work and leaves no file
+      progress{};  ///< bytes of weights; an exception ends the work and leaves no file
 };
 
 namespace runtime {
@@ -37,7 +37,7 @@ inline std::string layer_codec_name(const plan::table& of) {
   return "i2_s";
 }
 
-/// Writes the weights that any of some plans of one model wants.
+/// Writes the weights that any of several plans of one model uses.
 class packing {
  public:
   packing(const io::checkpoint& from, std::span<const plan::table* const> tables) : from_(&from) {
@@ -122,11 +122,12 @@ class packing {
 
 }  // namespace runtime
 
-/// Packs a model for some plans of it, those of session<Model> say: plan::engraved<Model, plan::profiles::cpu>::table
-/// and its kin. What they have in common is held once. The file takes its place when it is whole and on the disk.
+/// Packs a model for some plans of it, such as those of session<Model>: plan::engraved<Model,
+/// plan::profiles::cpu>::table and the tables of the other profiles. Weights that they share are stored once. The file
+/// appears under its name when it is complete and on disk.
 /// @return bytes of the file
 /// @error argument_error: no plan, a file that is packed already; mismatch_error; file_error: a bad value, a file that
-/// was cut or changed, a full disk
+///   was truncated or changed, a full disk
 inline std::uint64_t pack(const io::checkpoint& from, std::span<const plan::table* const> tables,
                           const std::filesystem::path& out, const pack_options& options = {}) {
   if (tables.empty()) throw argument_error("plans", "at least one", "none");

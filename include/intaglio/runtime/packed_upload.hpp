@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A packed file's weights into memory of the device: several threads read and check a piece each, at places of bounded
-// host memory from which the device copies, without waiting for each other, while the memory that is filled later is
-// still being allocated.
+// Copies a packed file's weights into device memory. Several threads read and check a piece each in slots of bounded
+// host memory. The device copies from the slots, without waiting for each other, while later memory is still being
+// allocated.
 #pragma once
 
 #include <algorithm>
@@ -18,27 +18,27 @@
 
 namespace intaglio::runtime {
 
-/// What an upload is cut into. Drivers let nobody submit while they allocate memory, and take as long for that as for a
-/// copy: so memory is allocated in turns with the copies, which go on meanwhile from places that were submitted before.
+/// Sizes of an upload. Drivers block submissions while they allocate memory, which takes as long as a copy. So memory
+/// is allocated in turns with the copies: copies that were submitted before go on meanwhile.
 struct upload_shape {
-  std::uint64_t piece_bytes = std::uint64_t{2} << 20;  ///< one thread's, at least packed_layout::chunk_bytes
-  unsigned most_threads = 12;                          ///< beyond them the bus waits
-  std::size_t places = 48;                             ///< of a piece each, in the host's memory
+  std::uint64_t piece_bytes = std::uint64_t{2} << 20;  ///< read by one thread, at least packed_layout::chunk_bytes
+  unsigned most_threads = 12;                          ///< more threads only wait for the bus
+  std::size_t places = 48;                             ///< of one piece each, in host memory
   std::uint64_t memory_bytes = std::uint64_t{128}
-                               << 20;  ///< of device memory allocated at once, where an item does not take more
+                               << 20;  ///< of device memory allocated at once, unless one item is larger
 };
 
-/// Ranges of items that are one behind the other, each whole item with the zeros behind it. No checked chunk is parted.
+/// A piece of consecutive items, each with the zeros behind it. A checksummed chunk is never split.
 struct upload_piece {
   struct range {
     std::uint32_t item = 0;
     std::uint64_t begin = 0, end = 0;  ///< of the item's bytes
-    std::uint64_t at = 0, stop = 0;    ///< in the piece, with the zeros
+    std::uint64_t at = 0, stop = 0;    ///< offsets in the piece, with the zeros
   };
   std::vector<range> ranges;
 };
 
-/// Cuts items of some bytes, in their order, into pieces that cover each byte once.
+/// Cuts items, given by their sizes in order, into pieces that cover each byte once.
 /// @param piece_bytes at least packed_layout::chunk_bytes
 inline std::vector<upload_piece> upload_pieces(std::span<const std::uint64_t> sizes, std::uint64_t piece_bytes) {
   constexpr std::uint64_t chunk = io::packed_layout::chunk_bytes;
@@ -61,9 +61,9 @@ inline std::vector<upload_piece> upload_pieces(std::span<const std::uint64_t> si
   return out;
 }
 
-/// Memory for some weights of a plan, filled from a packed file.
+/// Allocates memory for some weights of a plan, and fills it from a packed file.
 /// @return an item for each of the split's layers, in their order
-/// @error as of load_weights
+/// @error as load_weights
 [[gnu::cold]] inline placed_items load_packed(const gpu::device& on, const plan::table& of, const weight_split& split,
                                               const packed_weights& from, const load_options& options,
                                               const upload_shape& shape = {}) {
@@ -138,7 +138,7 @@ inline std::vector<upload_piece> upload_pieces(std::span<const std::uint64_t> si
       }
       meter.add(done, whole);
     };
-    // As many pieces are begun as there are places: the one that had a piece's place before was handed over then.
+    // As many pieces are begun as there are slots; the piece that used a slot before was submitted by then.
     io::ordered_work(options.threads_up_to(shape.most_threads), ring ? ring->places() : pieces.size(), pieces.size(),
                      make, take);
     place_until(sizes.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The bytes of a plan's weights out of a packed file: found by what they are (plan/weight_identity.hpp), held against
-// their checksums, read.
+// Reads the bytes of a plan's weights from a packed file: finds them by their identity (plan/weight_identity.hpp),
+// compares them with their checksums, and copies them.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace intaglio::runtime {
 
-/// The weight of a packed file that a plan's is, nullptr where it has none.
+/// The weight of a packed file that matches a weight of a plan; nullptr where the file has none.
 inline const io::packed_weight* find_packed(const io::packed_image& in, const plan::weight& wanted,
                                             const plan::table& of) {
   const io::packed_weight* const found = in.find(plan::identity(wanted, of));
@@ -30,12 +30,12 @@ inline bool holds_weights(const io::packed_image& in, const plan::table& of) {
   return true;
 }
 
-/// Reads a packed file as a plan wants its weights. The image must outlive it. Its const functions may be called from
+/// Reads weights of a plan from a packed file. The image must outlive it. Its const functions may be called from
 /// several threads.
 class packed_weights {
  public:
   /// The table must outlive it too. @error file_error: the file has another version of the layouts, or lacks a weight
-  /// in the layout that the plan wants
+  /// in the plan's layout
   packed_weights(const io::packed_image& from, const plan::table& of) : from_(&from), table_(&of) {
     if (from.layout_version != plan::weight_layout_version)
       throw file_error(from.file->path(), 12, "version of the weights' layouts (pack the model again)",
@@ -48,8 +48,8 @@ class packed_weights {
 
   const io::packed_weight& of(std::uint32_t slot) const { return *slots_[slot]; }
 
-  /// Bytes [begin, begin + out.size()) of a weight of the plan, checked. @error file_error: a checksum that differs, a
-  /// file that was cut
+  /// Reads bytes [begin, begin + out.size()) of a weight of the plan and checks them. @error file_error: a checksum
+  /// that differs, a truncated file
   void fill(std::uint32_t slot, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
     from_->read(*slots_[slot], table_->copy_of(table_->weights[slot], layer), begin, out);
   }

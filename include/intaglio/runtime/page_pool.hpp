@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which pages of the pool belong to whom, on the host. Full pages that a prompt has filled are remembered by their
-// tokens and those before them, so that prompts which begin alike share them; what nobody uses any more stays until its
-// page is wanted, the longest unused first.
+// Tracks on the host which sequences use which pages of the pool. Full pages of prompts are remembered by their tokens
+// and all tokens before them, so that prompts with the same beginning share them. A page that no sequence uses stays
+// remembered until another sequence needs it; the page unused for longest is taken first.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -19,12 +19,12 @@ namespace intaglio::runtime {
 
 class page_pool {
  public:
-  /// The pages of one sequence, by position / page_size; the first `shared` of them may be others' too, and are only
-  /// read.
+  /// The pages of one sequence, by position / page_size. Other sequences may use the first `shared` pages too; those
+  /// pages are only read.
   struct list {
     std::vector<std::uint32_t> pages;
     std::uint32_t shared = 0;
-    std::uint64_t root = 0;  ///< of take()
+    std::uint64_t root = 0;  ///< as given to take()
   };
 
   page_pool(std::uint32_t pages, std::uint32_t page_size) : page_size_(page_size), pages_(pages) {
@@ -32,10 +32,10 @@ class page_pool {
   }
 
   std::uint32_t page_size() const noexcept { return page_size_; }
-  /// Pages that nobody uses, remembered or not.
+  /// Number of pages that no sequence uses, remembered or not.
   std::uint32_t free() const noexcept { return static_cast<std::uint32_t>(unused_.size() + idle_.size()); }
   std::uint32_t pages_of(std::uint32_t positions) const noexcept { return (positions + page_size_ - 1) / page_size_; }
-  /// Whether take() would give pages for these positions.
+  /// Whether take() would return pages for these positions.
   bool has_room(std::span<const std::int32_t> tokens, std::uint32_t positions, std::uint64_t root = 0) const {
     const auto known = remembered(tokens, positions, root);
     std::uint32_t idle = 0;
@@ -43,10 +43,10 @@ class page_pool {
     return pages_of(positions) - known.size() <= free() - idle;
   }
 
-  /// Pages for `positions` positions of a sequence that begins with `tokens`, remembered ones first; nothing where
+  /// Takes pages for `positions` positions of a sequence that begins with `tokens`, remembered pages first; empty where
   /// there are too few.
-  /// @param root what the sequence's keys and values depend on besides its tokens (adapter_key): pages of one root are
-  /// never another's
+  /// @param root what the sequence's keys and values depend on besides its tokens (adapter_key): sequences with
+  ///   different roots share no pages
   std::optional<list> take(std::span<const std::int32_t> tokens, std::uint32_t positions, std::uint64_t root = 0) {
     if (!has_room(tokens, positions, root)) return std::nullopt;
     list out{remembered(tokens, positions, root), 0, root};
@@ -56,8 +56,7 @@ class page_pool {
     return out;
   }
 
-  /// Pages for `positions` positions in all, behind those that it has. @return false, and nothing has changed: there
-  /// are too few
+  /// Adds pages up to `positions` positions in all. @return false: there are too few, and nothing has changed
   bool grow(list& of, std::uint32_t positions) {
     const std::uint32_t wanted = pages_of(positions);
     if (wanted > of.pages.size() && wanted - of.pages.size() > free()) return false;
@@ -65,7 +64,7 @@ class page_pool {
     return true;
   }
 
-  /// Puts what was remembered since take() in the place of pages that are not written yet.
+  /// Replaces pages that are not written yet by pages that were remembered since take().
   void share(list& of, std::span<const std::int32_t> tokens, std::uint32_t positions) {
     const auto known = remembered(tokens, positions, of.root);
     for (std::uint32_t i = of.shared; i < known.size(); ++i) {
@@ -77,7 +76,7 @@ class page_pool {
     of.shared = (std::max)(of.shared, static_cast<std::uint32_t>(known.size()));
   }
 
-  /// The first tokens.size() positions are written: their full pages may be shared from now on.
+  /// Notes that the first tokens.size() positions are written: their full pages may be shared from now on.
   void remember(list& of, std::span<const std::int32_t> tokens) {
     std::uint64_t parent = of.root;
     for (std::uint32_t i = 0; (std::size_t{i} + 1) * page_size_ <= tokens.size() && i < of.pages.size(); ++i) {
@@ -86,7 +85,7 @@ class page_pool {
       if (own.number == 0) {
         const auto part = tokens.subspan(std::size_t{i} * page_size_, page_size_);
         const auto [at, added] = names_.try_emplace(name{parent, {part.begin(), part.end()}}, of.pages[i]);
-        if (!added) {  // somebody else wrote the same meanwhile; what stands behind this one is found by that
+        if (!added) {  // another sequence has written the same page meanwhile; later pages are found under its page
           parent = pages_[at->second].number;
           continue;
         }
@@ -98,7 +97,7 @@ class page_pool {
     }
   }
 
-  /// The full pages that a sequence begins with and that are remembered, in their order.
+  /// The remembered full pages at the beginning of a sequence, in order.
   std::vector<std::uint32_t> known(std::span<const std::int32_t> tokens, std::uint64_t root = 0) const {
     return remembered(tokens, static_cast<std::uint32_t>(tokens.size()), root);
   }
@@ -117,15 +116,15 @@ class page_pool {
     return out;
   }
 
-  /// Names of the full pages that a sequence begins with and that are remembered, in their order: a page has another
-  /// one once it holds something else. None is 0, and none is given twice.
+  /// Names of the remembered full pages at the beginning of a sequence, in order. A page gets a new name when its
+  /// content changes. A name is never 0 and never used twice.
   std::vector<std::uint64_t> names_of(std::span<const std::int32_t> tokens, std::uint64_t root = 0) const {
     std::vector<std::uint64_t> out;
     for (const std::uint32_t which : known(tokens, root)) out.push_back(pages_[which].number);
     return out;
   }
 
-  /// The sequence is over. Its last pages are forgotten first.
+  /// Ends a sequence. Its last pages are forgotten first.
   void release(list& of) {
     for (std::size_t i = of.pages.size(); i-- > 0;) {
       page& own = pages_[of.pages[i]];
@@ -137,8 +136,8 @@ class page_pool {
     of = {};
   }
 
-  /// What these pages hold is no numbers: nobody finds them any more, and who is given one next must not see it, so
-  /// that behind their last user they are in spoiled() until cleaned().
+  /// Marks pages whose values are not finite: they are no longer remembered. Their next user must not read them, so
+  /// after their last user they are in spoiled() until cleaned().
   void spoil(const list& of) {
     for (const std::uint32_t which : of.pages) {
       page& own = pages_[which];
@@ -155,10 +154,11 @@ class page_pool {
   }
 
  private:
-  using name = std::pair<std::uint64_t, std::vector<std::int32_t>>;  ///< number of the page before, or the root; tokens
+  /// number of the previous page, or the root; tokens
+  using name = std::pair<std::uint64_t, std::vector<std::int32_t>>;
   struct page {
     std::uint32_t users = 0;
-    std::uint64_t number = 0;  ///< of what it holds, never used again; 0: nothing that is remembered
+    std::uint64_t number = 0;  ///< of its content, never used again; 0: not remembered
     std::uint64_t since = 0;
     bool spoiled = false;
     std::map<name, std::uint32_t>::iterator called{};
@@ -168,7 +168,7 @@ class page_pool {
                                         std::uint64_t root) const {
     std::vector<std::uint32_t> out;
     std::uint64_t parent = root;
-    // The last token goes through a pass of its own, which writes its position.
+    // The last token is fed by a pass of its own, which writes its position.
     for (std::size_t end = page_size_; end < tokens.size() && end <= positions; end += page_size_) {
       const auto part = tokens.subspan(end - page_size_, page_size_);
       const auto found = names_.find(name{parent, {part.begin(), part.end()}});
@@ -199,7 +199,7 @@ class page_pool {
 
   std::uint32_t page_size_;
   std::vector<page> pages_;
-  std::vector<std::uint32_t> unused_;  ///< hold nothing that is remembered
+  std::vector<std::uint32_t> unused_;  ///< without remembered content
   std::vector<std::uint32_t> spoiled_;
   std::set<std::pair<std::uint64_t, std::uint32_t>> idle_;  ///< remembered and not in use, by time
   std::map<name, std::uint32_t> names_;

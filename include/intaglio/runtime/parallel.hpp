@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A loop over independent items on a few threads.
+// A loop over independent items on several threads.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -16,7 +16,7 @@
 
 namespace intaglio::runtime {
 
-/// Calls body(i) for every i < count on up to `threads` threads, this one among them. After a failure no further item
+/// Calls body(i) for every i < count on up to `threads` threads, including this one. After a failure no further item
 /// begins.
 /// @error what `body` throws: the first failure in time, after all threads have ended
 template <class Body>
@@ -39,7 +39,7 @@ void parallel(unsigned threads, std::size_t count, Body&& body) {
     std::vector<joining_thread> workers;
     try {
       for (std::size_t i = 1; i < (std::min<std::size_t>)(threads, count); ++i) workers.emplace_back(work);
-    } catch (...) {  // no more threads to be had: those that run and this one do it all
+    } catch (...) {  // no more threads are available: the running ones do all the work
     }
     work();
   }

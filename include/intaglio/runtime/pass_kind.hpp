@@ -15,8 +15,8 @@ enum class pass_kind : std::uint8_t {
   logits,
   probe,
   verify,
-  verify_short,  ///< over at most executor::short_tokens
-  prefill_long   ///< over device_plan::long_prefill's chunk of a long prompt
+  verify_short,  ///< over at most executor::short_tokens tokens
+  prefill_long   ///< over a long prompt's chunk of device_plan::long_prefill
 };
 inline constexpr std::size_t pass_kinds = 7;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The memory of a session's passes on the device, the mailbox of its jobs, and where each address of a plan points.
+// Device memory of a session's passes, the mailbox of its jobs, and the addresses that a plan's operands refer to.
 #pragma once
 
 #include <algorithm>
@@ -37,8 +37,8 @@ class pass_memory {
   std::uint32_t subgroup_size() const noexcept { return kernels_.subgroup_size(); }
   const kernel_set& kernels() const noexcept { return kernels_; }
 
-  /// For saving and restoring what passes left in memory, when nothing is in flight: the KV cache, keys and
-  /// values of each layer in turn; the state; and up to which position both were written.
+  /// For saving and restoring what passes wrote, when no pass is on the device: the KV cache, keys and values of each
+  /// layer in turn; the state; and the position up to which both are written.
   const placed_items& caches() const noexcept { return caches_; }
   const gpu::buffer& state() const noexcept { return state_; }
   const weight_memory& weights() const noexcept { return weights_; }
@@ -55,18 +55,18 @@ class pass_memory {
                table_->config->hidden_size);
   }
 
-  /// Token drawn by pass `index` of the job, index < completed().
+  /// The token drawn by pass `index` of the job, index < completed().
   std::uint32_t drawn(std::uint32_t index) const { return drawn_word(index % table_->ring_size); }
-  /// Tokens that the last verify job took, which must be done: drawn(0) and on.
+  /// Number of tokens that the last verify job accepted; the job must be done. They are drawn(0) and on.
   std::uint32_t accepted() const { return drawn_word(table_->ring_size); }
-  /// Whether recurrent layers, where there are any, can go on behind this number of tokens.
+  /// Whether a pass may continue behind this number of tokens, which requires the state of recurrent layers there.
   bool has_state_of(std::uint32_t position) const {
     return recurrent_.empty() || recurrent_.positions().kept(position) == position;
   }
   recurrent_memory& recurrent() noexcept { return recurrent_; }
 
-  /// Reads the stream behind the last layer as the last pass of prefill left it, from its token `first` on; the job
-  /// must be done. @param into f32 [rows, hidden_size]  @error device_lost, out_of_memory
+  /// Reads the stream behind the last layer of the last prefill pass, from its token `first` on; the job must be done.
+  /// @param into f32 [rows, hidden_size]  @error device_lost, out_of_memory
   void read_stream(std::uint32_t first, std::span<float> into) {
     weights_.expect_unchanged();
     gpu::transfer(device_, std::uint64_t{1} << 20)
@@ -75,7 +75,7 @@ class pass_memory {
   }
 
  protected:
-  /// Makes no memory yet. @param decode of the plan's table
+  /// Allocates no memory yet. @param decode of the plan's table
   [[gnu::cold]] pass_memory(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan,
                             const plan::sequence& decode, weight_memory weights, kernel_set kernels)
       : device_(on), plan_(std::move(plan)), table_(&plan_->table()), decode_(&decode), weights_(std::move(weights)),

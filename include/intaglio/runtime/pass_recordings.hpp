@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The recorded sequences of a session's passes, their forms, and the time that they take.
+// The recorded sequences of a session's passes, their forms, and their measured times.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace intaglio::runtime {
 
-/// How often the host did what costs, since the executor was made.
+/// Counts of costly host operations since the executor was made.
 struct executor_counters {
   std::uint64_t submits = 0;     ///< vkQueueSubmit
   std::uint64_t jobs = 0;        ///< writes of the mailbox
@@ -31,10 +31,10 @@ class pass_recordings : public pass_memory {
  public:
   const executor_counters& counters() const noexcept { return counters_; }
 
-  /// Measured times of decode or prefill; nothing on a device without timestamps, or where a whole pass takes more than
-  /// half the submission's budget.
+  /// Measured times of decode or prefill. Empty on a device without timestamps, or where a whole pass takes more than
+  /// half of a submission's budget.
   const pass_times& times(pass_kind kind) const { return clock_of(kind).times(); }
-  /// Takes no times from here on, or does again: the yardstick of what they cost.
+  /// Turns timestamps off, or on again, to measure what they cost.
   void take_times(bool wanted) noexcept { takes_times_ = wanted; }
   const pace& speed(pass_kind kind) const { return sequence(kind).speed; }
   std::uint32_t segments(pass_kind kind) const { return sequence(kind).size(); }
@@ -48,24 +48,24 @@ class pass_recordings : public pass_memory {
                                                                           : table_->logits;
   }
 
-  /// Time of a pass over drafts in decode passes, as measured of both at about the same time, since devices need a
-  /// while to reach their clocks; 0: not yet.
+  /// Time of a pass over drafts in decode passes. Both are measured at about the same time, since devices need a while
+  /// to reach their clocks; 0: unknown.
   double verify_cost(pass_kind kind) const { return verify_costs_[static_cast<std::size_t>(kind)]; }
   static constexpr std::uint32_t short_tokens = plan::device_plan::short_drafts;
-  /// Kind of a pass over a number of tokens, all but the first drafts.
+  /// The kind of pass that verifies a number of tokens; all but the first are drafts.
   pass_kind verify_kind(std::size_t tokens) const {
     return tokens <= short_tokens && table_->verify.max_tokens > short_tokens ? pass_kind::verify_short
                                                                               : pass_kind::verify;
   }
 
-  /// The adapter that jobs begun from now on have.
+  /// Sets the adapter of jobs that begin from now on.
   void choose(const adapter_choice& to) noexcept { adapter_ = to; }
   const adapter_choice& adapter() const noexcept { return adapter_; }
 
  protected:
   adapter_choice adapter_{0, 0};
 
-  /// Makes no memory yet. @param decode of the plan's table
+  /// Allocates no memory yet. @param decode of the plan's table
   [[gnu::cold]] pass_recordings(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan,
                                 const plan::sequence& decode, executor_start start, weight_memory weights,
                                 kernel_set kernels)
@@ -75,7 +75,7 @@ class pass_recordings : public pass_memory {
   recorded_sequence& sequence(pass_kind kind) { return sequences_[static_cast<std::size_t>(kind)]; }
   const recorded_sequence& sequence(pass_kind kind) const { return sequences_[static_cast<std::size_t>(kind)]; }
 
-  /// A sequence with a timestamp behind every dispatch, in one command buffer.
+  /// Records a sequence with a timestamp behind every dispatch, in one command buffer.
   /// @error device_error: no timestamps on this device
   recorded_sequence timed_sequence(pass_kind kind, bool greedy = false, bool is_long = false) {
     const plan::sequence& plan = *form_of(kind, is_long).plan;
@@ -127,20 +127,20 @@ class pass_recordings : public pass_memory {
   std::array<recorded_sequence, pass_kinds> sequences_;
   std::array<recorded_sequence, pass_kinds> timed_;
   recorded_sequence timed_greedy_;  ///< of decode
-  plan::sequence long_plan_;        ///< decode with its other form of the dispatch of all layers, where it has one
+  plan::sequence long_plan_;        ///< decode with the resident dispatch's form for long contexts, where it has one
   recorded_sequence long_;
-  std::array<recorded_sequence, 2> timed_long_;  ///< passes that draw and those that do not
+  std::array<recorded_sequence, 2> timed_long_;  ///< passes that sample, and passes that do not
   static constexpr std::uint32_t never = ~0u;
-  std::uint32_t long_from_ = never;  ///< passes from this position on are of that form
+  std::uint32_t long_from_ = never;  ///< passes from this position on run the form for long contexts
   std::array<pass_clock, pass_kinds> clocks_{pass_clock(128, 3), pass_clock(16, 0)};  ///< of decode, of prefill
   std::array<double, pass_kinds> verify_costs_{};
   struct sample {
     bool taken = false;
-    std::uint64_t number = 0;  ///< of the submission that it is in
+    std::uint64_t number = 0;  ///< of its submission
     pass_kind kind = pass_kind::decode;
     bool greedy = false, is_long = false;
   };
-  sample sample_;  ///< the timed pass under way
+  sample sample_;  ///< the timed pass on the device
   std::vector<std::uint64_t> ticks_;
   bool takes_times_ = true;
   executor_counters counters_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs passes of recorded sequences: only the mailbox is written and command buffers are submitted.
+// Runs passes of recorded sequences: it only writes the mailbox and submits command buffers.
 #pragma once
 
 #include <algorithm>
@@ -23,31 +23,31 @@
 
 namespace intaglio::runtime {
 
-/// One write of the mailbox, and the passes of one sequence that go with it.
+/// One write of the mailbox, and the passes of one sequence that use it.
 struct pass_job {
   pass_kind kind = pass_kind::decode;
   std::size_t box = 0;
   std::uint32_t passes = 0, pass = 0, segment = 0;
   bool feed = false;
   std::uint32_t end = 0;   ///< position behind the first pass
-  bool greedy = false;     ///< its last segments are the form that draws nothing
+  bool greedy = false;     ///< its last segments are the greedy form
   bool several = false;    ///< its pass has several tokens
   bool penalised = false;  ///< its sampler reads the history
 };
 
-/// One job at a time: a mailbox (position, tokens, sampling) and some passes of one sequence. Submissions of it may be
-/// in flight while the host reads what earlier ones drew. Used by one thread.
+/// Runs one job at a time: a mailbox (position, tokens, sampling) and some passes of one sequence. Its submissions may
+/// be on the device while the host reads tokens of earlier ones. Used by one thread.
 class pass_runner : public pass_recordings {
  public:
   using clock = std::chrono::steady_clock;
   static constexpr std::size_t max_in_flight = flights::most;
   static constexpr std::uint32_t max_buffers = 1024;  ///< command buffers of one submission
 
-  /// Begins a job; what an earlier one had not submitted is dropped. Allocates and records nothing once is_complete().
-  /// @param position tokens in the KV cache before it
-  /// @param tokens of the first pass; decode passes go on with what they draw
-  /// @param passes as many as submit() may submit in all; 1 but for decode. In one of kind verify the tokens behind the
-  /// first are drafts
+  /// Begins a job and drops unsubmitted passes of the last one. Allocates and records nothing once is_complete().
+  /// @param position number of tokens in the KV cache before the job
+  /// @param tokens of the first pass; later decode passes feed the tokens that they draw
+  /// @param passes most passes that submit() may submit in all; 1 except for decode. In a verify job the tokens behind
+  ///   the first are drafts
   /// @error argument_error: more tokens than such a pass has room for
   void begin(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens,
              const sampling_options& sampling, std::uint32_t passes, std::uint32_t second_text = 0) {
@@ -77,16 +77,15 @@ class pass_runner : public pass_recordings {
     completed_ = 0;
     if (ends_) ends_->ask(kind, position, tokens);
   }
-  /// Whether it runs a stage of a cut plan.
+  /// Whether this runs a stage of a cut plan.
   bool is_stage() const noexcept { return ends_ != nullptr; }
-  /// Has stages before this one begin chunks that will be fed behind the job's pass: tokens from a position on.
+  /// Asks earlier stages to begin chunks that will be fed after the job's pass: tokens from a position on.
   void ask_ahead(pass_kind kind, std::uint32_t position, std::span<const std::int32_t> tokens, std::uint32_t chunk) {
     if (ends_) written_ = (std::max)(written_, ends_->ask_ahead(kind, position, tokens, chunk));
   }
 
-  /// How many of the first `position` positions a pass behind them finds in the caches: all, or none where the ring of
-  /// a layer with a window was written too far past them, be it by passes that ran ahead. Of recurrent layers as many
-  /// as there is a state of.
+  /// Number of the first `position` positions that a pass behind them finds in the caches: all, or 0 where passes have
+  /// overwritten the ring of a layer with a window. With recurrent layers it is the position of a state.
   std::uint32_t kept(std::uint32_t position) const {
     if (!recurrent_.empty()) position = recurrent_.positions().kept(position);
     for (std::uint8_t kind = 0; kind < table_->pattern.kinds(); ++kind)
@@ -95,23 +94,23 @@ class pass_runner : public pass_recordings {
   }
 
   std::uint32_t written() const noexcept { return written_; }
-  /// @param position behind the tokens whose state was put into recurrent(), where there is any
+  /// @param position number of tokens whose state was put into recurrent(), for plans with recurrent layers
   void restored(std::uint32_t written, std::uint32_t position) noexcept {
     written_ = written;
     recurrent_.positions().restored(position);
   }
 
-  /// True while the job has passes that are not submitted.
+  /// Whether the job has passes that are not submitted.
   bool pending() const noexcept { return job_.pass < job_.passes; }
   std::size_t in_flight() const noexcept { return flights_.size(); }
   bool may_submit() const noexcept { return pending() && !flights_.full(); }
-  /// Passes of the job that are done; a decode pass has put its token into the ring.
+  /// Number of passes of the job that are done; a done decode pass has written its token to the ring.
   std::uint32_t completed() const noexcept { return completed_; }
   std::uint32_t submitted_passes() const noexcept { return job_.pass; }
 
-  /// One submission: as many segments of the job as fit into the budget, and at most `max_passes` whole passes. It may
-  /// end inside a pass; the next one goes on there.
-  /// @error device_lost, out_of_memory; the job is then dropped
+  /// Makes one submission: the segments of the job that fit the budget, and at most `max_passes` whole passes. It may
+  /// end inside a pass; the next submission continues there.
+  /// @error device_lost, out_of_memory; the job is dropped then
   void submit(double budget_ms, std::uint32_t max_passes) {
     if (!start_.is_complete() && job_.kind == pass_kind::decode && !job_.feed)
       go_on_if_made(next_position(), job_.greedy);
@@ -140,9 +139,9 @@ class pass_runner : public pass_recordings {
     counters_.passes += next.passes;
   }
 
-  /// The next pass of the job, recorded anew as one command buffer, submitted and waited for: what an engine does that
-  /// records every token. The yardstick of replaying; not to be mixed with submit() within a job.
-  /// @error device_lost, out_of_memory; the job is then dropped
+  /// Records the next pass of the job anew as one command buffer, submits it and waits, as an engine does that records
+  /// every token. Replaying is compared with it; do not mix it with submit() within a job.
+  /// @error device_lost, out_of_memory; the job is dropped then
   void submit_recorded() {
     gpu::translated([&] {
       drain_flights();
@@ -173,12 +172,12 @@ class pass_runner : public pass_recordings {
     });
   }
 
-  /// Takes note of submissions that are done, without waiting.
+  /// Notes submissions that are done, without waiting.
   /// @error device_lost
   void poll() {
     while (!flights_.empty() && queue_.finished(flights_.oldest().number)) retire(false);
   }
-  /// Waits for the oldest submission in flight, if any.
+  /// Waits for the oldest submission on the device, if any.
   /// @error device_lost: also where it does not end within the queue's hang limit
   void wait() {
     poll();
@@ -192,21 +191,21 @@ class pass_runner : public pass_recordings {
   void finish(std::uint64_t number) {
     while (!flights_.empty() && flights_.oldest().number <= number) wait();
   }
-  /// Waits for all that is in flight and drops what is not submitted.
+  /// Waits for all submissions and drops unsubmitted passes.
   void drain() {
     drop();
     drain_flights();
   }
-  /// Forgets the job; what is in flight goes on.
+  /// Drops the job; its submissions continue.
   void drop() noexcept {
-    // Some layers may be a token ahead of the others, or their state not there yet.
+    // Some layers may be a token ahead of others, or their state may not be copied yet.
     if ((pending() && job_.segment != 0) || take_back_ != nullptr) recurrent_.positions().lose();
     take_back_ = nullptr;
     job_.pass = job_.passes = 0;
   }
 
-  /// What decode passes that are done told of the features of their tokens, of positions below `size`, and no one took
-  /// yet.
+  /// Takes the traces of done decode passes: the features of their tokens at positions below `size`, each returned
+  /// once.
   /// @error argument_error: a plan without a trace
   trace_result take_trace(std::uint32_t size) {
     if (!traces_) throw argument_error("trace", "a plan that keeps one (graph::traced)", "a plan without");
@@ -215,13 +214,13 @@ class pass_runner : public pass_recordings {
     return traces_->take(size,
                          {reinterpret_cast<const std::uint32_t*>(trace_.mapped().data()), trace_.mapped().size() / 4});
   }
-  /// Positions from `size` on were fed ahead and are no part of what is decoded: nothing is told of them.
+  /// Drops the traces of positions from `size` on: they were fed ahead and are not part of the text.
   void forget_traces(std::uint32_t size) noexcept {
     if (traces_) traces_->forget(size);
   }
 
  protected:
-  /// Makes no memory yet. @param decode of the plan's table
+  /// Allocates no memory yet. @param decode of the plan's table
   [[gnu::cold]] pass_runner(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan,
                             const plan::sequence& decode, executor_start start, weight_memory weights,
                             kernel_set kernels)
@@ -231,8 +230,8 @@ class pass_runner : public pass_recordings {
   pass_runner(const pass_runner&) = delete;
   pass_runner& operator=(const pass_runner&) = delete;
 
-  /// While the start is not complete: does what a job that decodes, or is about to, at a position can do of it. What is
-  /// in flight may be waited for.
+  /// While the start is not complete: does the parts of it that a decode job at a position can do. May wait for passes
+  /// on the device.
   virtual void go_on_if_made(std::uint32_t position, bool greedy) = 0;
   /// Prepares decode for a job that begins.
   virtual void begin_decode(std::uint32_t position, bool greedy) = 0;
@@ -242,7 +241,7 @@ class pass_runner : public pass_recordings {
     return takes_times_ && !sample_.taken && segments_left >= of.size() &&
            clock_of(kind).is_due(of.speed, of.size(), budget_ms) && timed(kind, job_.greedy, is_long).plan != nullptr;
   }
-  /// What one submission holds: the first `buffers` of buffers_.
+  /// The command buffers of one submission: the first `buffers` of buffers_.
   struct batch_of_commands {
     std::size_t buffers = 0;
     std::uint32_t segments = 0, passes = 0;
@@ -250,7 +249,7 @@ class pass_runner : public pass_recordings {
   };
   /// Segments of the job that fit into the budget, and at most `max_passes` whole passes.
   batch_of_commands collect(double budget_ms, std::uint32_t max_passes) {
-    const recorded_sequence& of = sequence(job_.kind);  // of both forms: they have the same segments
+    const recorded_sequence& of = sequence(job_.kind);  // valid for both forms: they have the same segments
     std::uint32_t left =
         (std::min)(of.speed.allowed(budget_ms), max_buffers - 1 - 2 * std::uint32_t{stage_ends::most_commands});
     batch_of_commands out{0, 0, 0, job_};
@@ -291,20 +290,20 @@ class pass_runner : public pass_recordings {
     used += ends_->before(job_.kind, job_.box, job_.penalised, buffers_.data() + used);
   }
   [[gnu::cold]] void cross_out(std::size_t& used) { used += ends_->behind(job_.kind, buffers_.data() + used); }
-  /// Decode of a last stage: what the pass before drew goes into the first one.
+  /// Decode of a last stage: the first stage feeds the token that the previous pass drew.
   [[gnu::cold]] void ask_for_drawn() {
     drain_flights();
     const std::uint32_t token = drawn(job_.pass - 1);
     if (token < table_->config->vocab_size) return ends_->ask(job_.kind, next_position(), {&token, 1});
-    drop();  // it drew none, which the caller will see
+    drop();  // no token was drawn; the caller sees that
   }
 
-  /// The job's pass ends behind this many tokens. @return a copy of the state to be made, or null
+  /// Notes that the job's pass ends behind this many tokens. @return commands that copy the state, or null
   VkCommandBuffer passed(std::uint32_t position) {
     return recurrent_.empty() ? nullptr : recurrent_.passed(position, job_.several);
   }
 
-  /// Tokens in the KV cache before the next pass of a decode job.
+  /// Number of tokens in the KV cache before the next pass of a decode job.
   std::uint32_t next_position() const noexcept { return job_.end - 1 + job_.pass; }
 
   void clear() { clear_memory(device_, queue_, model_name(*table_), {&arena_, &state_, &ring_}, {&caches_}); }
@@ -327,15 +326,15 @@ class pass_runner : public pass_recordings {
     while (!flights_.empty()) wait();
   }
 
-  VkCommandBuffer take_back_ = nullptr;  ///< what puts the job's first state into its place, until it is submitted
+  VkCommandBuffer take_back_ = nullptr;  ///< copies the job's first state to its place, until it is submitted
   std::vector<VkCommandBuffer> buffers_;
   pass_job job_;
   std::array<std::uint64_t, mailboxes> box_used_{};
   std::unique_ptr<stage_ends> ends_;  ///< of a stage of a cut plan
   flights flights_;
   std::uint32_t completed_ = 0;
-  std::uint32_t written_ = 0;  ///< positions below this were written since the first one was
-  gpu::queue queue_;           // goes first, and waits: what is above may be in flight
+  std::uint32_t written_ = 0;  ///< all positions below this number were written
+  gpu::queue queue_;           // destroyed first, which waits: the members above may be in use by the device
 };
 
 }  // namespace intaglio::runtime

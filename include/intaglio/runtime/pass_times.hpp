@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the device spends on a kind of pass, kernel by kernel. A pass now and then is run with a timestamp behind each
-// dispatch; timestamps cost, on some drivers as much as a dispatch.
+// Device time of a kind of pass for each kernel. One pass now and then runs with a timestamp after each dispatch;
+// timestamps cost, on some drivers as much as a dispatch.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct pass_times {
     std::uint64_t dispatches = 0;
     double nanoseconds = 0;
   };
-  std::uint64_t passes = 0, timed = 0;                       ///< submitted, and those of them that were timed
+  std::uint64_t passes = 0, timed = 0;                       ///< passes submitted, and how many of them were timed
   std::array<kernel_time, kernels::kernel_count> kernels{};  ///< by kernels::kernel, of the timed passes
 
   double nanoseconds() const {
@@ -33,7 +33,7 @@ struct pass_times {
   }
 };
 
-/// Says which passes of a kind are timed, and keeps their times. Without an interval none is.
+/// Decides which passes of a kind are timed, and keeps their times. Without an interval no pass is timed.
 class pass_clock {
  public:
   /// @param interval one pass in `interval` is timed  @param first passes before the first timed one
@@ -42,14 +42,14 @@ class pass_clock {
 
   const pass_times& times() const noexcept { return times_; }
   void count(std::uint64_t passes) noexcept { times_.passes += passes; }
-  /// Whether the next pass is to be timed: where a whole pass takes at most half of the submission's budget.
+  /// Whether the next pass is to be timed: a whole pass must take at most half of the submission's budget.
   bool is_due(const pace& speed, std::uint32_t segments, double budget_ms) const {
     return interval_ != 0 && times_.passes >= next_ && speed.segment_ms() * segments <= budget_ms / 2;
   }
-  /// The next pass is timed.
+  /// Notes that the next pass is timed.
   void begin() noexcept { next_ = times_.passes + interval_; }
   void add(kernels::kernel which, double nanoseconds) { times_.add(which, nanoseconds); }
-  /// The timed pass was added.
+  /// Notes that the times of the timed pass were added.
   void end() noexcept { times_.timed += 1; }
   void reset() {
     times_ = {};

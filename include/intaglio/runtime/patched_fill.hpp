@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Changes to the features of a model's FFNs (docs/walk.md), over what its checkpoint gives.
+// Applies changes to the features of a model's FFNs (docs/walk.md) to the weights of its checkpoint.
 #pragma once
 
 #include <cmath>
@@ -17,7 +17,7 @@
 
 namespace intaglio::runtime {
 
-/// Puts the vectors of a patch in the place of the checkpoint's.
+/// Replaces vectors of the checkpoint by those of a patch.
 class patched_fill : public ternary_fill {
  public:
   /// @param patch must outlive it; null: none  @error mismatch_error: a patch of another model
@@ -34,7 +34,7 @@ class patched_fill : public ternary_fill {
   }
 
  protected:
-  /// Norms of the columns of every layer's matrix, those of a patch as changed; sums in double.
+  /// Norms of the columns of every layer's matrix, with the patch applied; sums in double.
   void fill_norms(const plan::weight& w, std::uint64_t begin, std::span<std::byte> out) const {
     const std::uint64_t vector = std::uint64_t{4} * w.columns, first = begin / vector,
                         end = (begin + out.size() + vector - 1) / vector;
@@ -66,7 +66,7 @@ class patched_fill : public ternary_fill {
     }
   }
 
-  /// The patch's vectors over what the checkpoint gave. @error argument_error: a feature more than the plan has;
+  /// Writes the patch's vectors over the checkpoint's. @error argument_error: a feature that the plan has no room for;
   /// blocks, which several features share
   void change_features(const plan::weight& w, std::uint32_t layer, std::uint64_t begin,
                        std::span<std::byte> out) const {
@@ -76,7 +76,7 @@ class patched_fill : public ternary_fill {
     for (const io::changed_feature& each : patch_->changed()) {
       if (each.layer != layer) continue;
       if (each.feature >= features) {
-        if (each.edit == io::feature_edit::remove) continue;  // it was inserted and is gone
+        if (each.edit == io::feature_edit::remove) continue;  // it was inserted and removed again
         throw argument_error(
             "patch", "features of a plan of " + std::to_string(features) + "; intaglio fold makes a model of more",
             "feature " + std::to_string(each.feature) + " of layer " + std::to_string(layer));
@@ -98,7 +98,7 @@ class patched_fill : public ternary_fill {
     std::vector<float> vector(table_->config->hidden_size);
     for (const io::changed_feature& each : patch_->changed()) {
       if (each.layer != layer || each.feature >= norms.size())
-        continue;  // one that is too many is refused by the other weights
+        continue;  // other weights report a feature that has no room
       patch_->read_f32(layer, io::feature_vector::down, each.feature, 1, vector);
       double square = 0;
       for (const float value : vector) square += static_cast<double>(value) * static_cast<double>(value);
@@ -112,7 +112,7 @@ class patched_fill : public ternary_fill {
     return std::nullopt;
   }
 
-  /// Where the row of a source is in the merged matrix.
+  /// The index of a source's row in the merged matrix.
   static std::uint64_t position_of(const plan::weight& w, std::uint8_t index, std::uint64_t row) {
     return w.order == plan::row_order::gate_up ? 2 * row + index : row;
   }
@@ -148,7 +148,7 @@ class patched_fill : public ternary_fill {
     for (std::uint64_t i = 0; which != io::feature_vector::down && i < words.size(); ++i)
       copy_overlap(4 * kernels::tile_word(position_of(w, index, feature), i * kernels::tile_columns, w.columns),
                    bytes.subspan(4 * i, 4), begin, out);
-    // A column: two bits of a word in every row.
+    // A column has two bits of a word in every row.
     const std::uint32_t shift = kernels::tile_shift(static_cast<std::uint32_t>(feature % kernels::tile_columns));
     for (std::uint64_t h = 0; which == io::feature_vector::down && h < codes.size(); ++h) {
       const std::uint64_t at = 4 * kernels::tile_word(h, feature, w.columns), byte = at + shift / 8;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pipelines are made while the weights stream: the driver's compiler needs the processor, the weights the disk and the
-// bus.
+// Makes pipelines while the weights are loaded: the driver's compiler needs the processor, the weights need the disk
+// and the bus.
 #pragma once
 
 #include <memory>
@@ -13,12 +13,12 @@
 
 namespace intaglio::runtime {
 
-/// Pipelines that are made before they are asked for.
+/// Pipelines that are made before they are needed.
 class pipelines_ahead {
  public:
   pipelines_ahead() = default;
-  /// @param plan whose sequences these are  @param later as kernel_set::begin has it  @param cache outlives the set and
-  /// nobody else uses it until kernel_set::wait() returns
+  /// @param plan whose sequences these are  @param later as in kernel_set::begin  @param cache outlives the set; no
+  /// other code may use it until kernel_set::wait() returns
   pipelines_ahead(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan, module_source source,
                   std::span<const plan::sequence* const> sequences, gpu::pipeline_cache& cache,
                   std::span<const plan::sequence* const> later = {})
@@ -26,9 +26,9 @@ class pipelines_ahead {
     kernels_.emplace(on, source).begin(sequences, &cache, later);
   }
 
-  /// The plan that they are made for, or nothing.
+  /// The plan that they are made for, or null.
   const std::shared_ptr<const plan::device_plan>& plan() const noexcept { return plan_; }
-  /// The set, some of whose pipelines may still be under way; nothing from the second time on.
+  /// The set, some of whose pipelines may still be being made; empty from the second call on.
   std::optional<kernel_set> take() { return std::exchange(kernels_, std::nullopt); }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where a model's weights and caches are in device memory: many items in few buffers, split where the device's limits
-// or its free memory demand it. Also what a session needs in all, computed before anything is allocated.
+// Places a model's weights and caches in device memory: many items in few buffers, split where the device's limits or
+// its free memory require it. Also computes the memory that a session needs, before anything is allocated.
 #pragma once
 
 #include <algorithm>
@@ -18,15 +18,15 @@
 
 namespace intaglio::runtime {
 
-/// Every item starts at a multiple of this: the plan's offsets rely on it, and copies like it.
+/// Alignment of every item in bytes; the plan's offsets rely on it, and copies are faster with it.
 inline constexpr std::uint64_t item_alignment = 256;
 
-/// What an item takes with what is between it and the next.
+/// Bytes of an item with the padding before the next one.
 constexpr std::uint64_t item_bytes(std::uint64_t bytes) {
   return (std::max<std::uint64_t>)((bytes + item_alignment - 1) / item_alignment * item_alignment, item_alignment);
 }
 
-/// Items in as few buffers as may be; item i has an address of its own.
+/// Items in as few buffers as possible; item i has an address of its own.
 struct placed_items {
   struct item {
     std::uint32_t buffer = 0;
@@ -37,12 +37,12 @@ struct placed_items {
   std::vector<item> items;
 };
 
-/// Places items behind each other, a buffer at a time. A buffer ends where the next item would pass the device's limit
-/// or `largest_piece` (0: none). Where the device refuses a piece for want of memory, smaller pieces are tried down to
+/// Places items one after the other, a buffer at a time. A buffer ends where the next item would exceed the device's
+/// limit or `largest_piece` (0: no limit). Where the device has no memory for a buffer, smaller ones are tried, down to
 /// single items.
 class item_placer {
  public:
-  /// @param sizes in bytes; outlive it  @param purpose what the items are, as errors say it; outlives it
+  /// @param sizes in bytes; outlive it  @param purpose name of the items in error messages; outlives it
   item_placer(const gpu::device& on, std::span<const std::uint64_t> sizes, gpu::placement where,
               std::string_view purpose, std::uint64_t largest_piece = 0)
       : on_(on), sizes_(sizes), where_(where), purpose_(purpose),
@@ -51,7 +51,7 @@ class item_placer {
   }
 
   bool done() const { return next_ == sizes_.size(); }
-  /// Allocates one more buffer for the next items, which are those of `out` from `first_item`.
+  /// Allocates one more buffer for the next items and adds them to `out` from `first_item` on.
   /// @error device_error: an item is larger than the device allows; out_of_memory
   void place_some(placed_items& out, std::size_t first_item = 0) {
     for (;;) {
@@ -75,7 +75,7 @@ class item_placer {
       return;
     }
   }
-  /// Items that have their places.
+  /// Number of items that are placed.
   std::size_t placed() const { return next_; }
 
  private:
@@ -98,19 +98,18 @@ inline placed_items place_items(const gpu::device& on, std::span<const std::uint
   });
 }
 
-/// How errors name a plan: its model, or the architecture of one that has no name.
+/// The name of a plan in error messages: its model, or the architecture of a model without a name.
 inline std::string model_name(const plan::table& of) {
   return std::string(of.model.empty() ? name(of.config->model_type) : of.model);
 }
 
-/// Device memory of a session by what it is for.
+/// Device memory of a session by purpose.
 struct memory_need {
   std::uint64_t weights = 0, caches = 0, arena = 0, rest = 0;
   std::uint64_t total() const { return weights + caches + arena + rest; }
 };
 
-/// @param weights bytes of those that are in memory of the device, where not all are: the others are read where a file
-/// is mapped
+/// @param weights bytes of weights in device memory, where the others are read from a mapped file; absent: all weights
 inline memory_need needed_memory(const plan::table& of, std::optional<std::uint64_t> weights = {}) {
   memory_need out;
   out.weights = weights.value_or(of.weight_bytes());
@@ -121,7 +120,7 @@ inline memory_need needed_memory(const plan::table& of, std::optional<std::uint6
   return out;
 }
 
-/// Bytes that the device's own memory can still take.
+/// Bytes that the device's own memory can still hold.
 inline std::uint64_t available_memory(const gpu::device& on) {
   std::uint64_t out = 0;
   for (const auto& status : gpu::memory_status(on))
@@ -129,7 +128,7 @@ inline std::uint64_t available_memory(const gpu::device& on) {
   return out;
 }
 
-/// Bytes of the device's own memory that this program has, as the driver tells; 0 where it does not.
+/// Bytes of the device's own memory that this program uses, as the driver reports; 0 where it does not.
 inline std::uint64_t used_memory(const gpu::device& on) {
   std::uint64_t out = 0;
   for (const auto& status : gpu::memory_status(on))
@@ -137,7 +136,7 @@ inline std::uint64_t used_memory(const gpu::device& on) {
   return out;
 }
 
-/// @error out_of_memory naming what is needed, what there is and the largest context that fits
+/// @error out_of_memory naming the memory that is needed, the memory that is free and the largest context that fits
 [[gnu::cold]] inline void require_memory(const plan::table& of, std::uint64_t available, const std::string& device,
                                          std::optional<std::uint64_t> weights = {}) {
   const memory_need need = needed_memory(of, weights);

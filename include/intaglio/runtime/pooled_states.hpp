@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From the stream behind the last layer to one vector for a text: the model's last norm, where it has one, then
-// pooling.
+// Makes one vector of a text from the stream behind the last layer: the model's last norm, if it has one, then pooling.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +20,8 @@
 
 namespace intaglio::runtime {
 
-/// Weights of the norm in front of the head, f32 [hidden_size], without the factor that a plan puts on it. Empty for an
-/// encoder, whose stream is normalised.
+/// Weights of the norm in front of the head, f32 [hidden_size], without the factor that a plan adds. Empty for an
+/// encoder, whose stream is normalised already.
 /// @error argument_error: a plan without such a norm; device_lost, out_of_memory
 inline std::vector<float> last_norm(const gpu::device& on, const plan::table& of, const weight_memory& weights) {
   if (family_of(of.config->model_type).encoder) return {};
@@ -42,20 +41,20 @@ inline std::vector<float> last_norm(const gpu::device& on, const plan::table& of
   throw argument_error("embedding", "a model with a norm in front of its head", "one without");
 }
 
-/// Takes the stream of a text's tokens in their order and gives their vector.
+/// Pools the stream of a text's tokens, given in order, into one vector.
 class pooled_states {
  public:
-  /// @param norm weights of the last norm, [hidden_size], or none
+  /// @param norm weights of the last norm, [hidden_size], or empty
   pooled_states(const decoder_config& of, std::vector<float> norm, pooling how)
       : how_(how), norm_(std::move(norm)), sums_(of.hidden_size),
-        // The stream holds what it is without the residual multiplier (models/llama.hpp).
+        // The stream is stored without the residual multiplier (models/llama.hpp).
         eps_(double{of.rms_norm_eps} / (double{of.residual_multiplier} * double{of.residual_multiplier})) {}
 
-  /// Whether a token's state counts. @param position of `tokens`
+  /// Whether a token's state is part of the vector. @param position of `tokens`
   bool wants(std::uint32_t position, std::uint32_t tokens) const {
     return how_ == pooling::mean || position == (how_ == pooling::first ? 0 : tokens - 1);
   }
-  /// @param row f32 [hidden_size], the stream of a token that counts
+  /// @param row f32 [hidden_size], the stream of a token for which wants() is true
   void add(std::span<const float> row) {
     double squares = 0;
     for (const float x : row) squares += double{x} * double{x};
@@ -64,7 +63,7 @@ class pooled_states {
       sums_[i] += norm_.empty() ? double{row[i]} : double{row[i]} * factor * double{norm_[i]};
     ++count_;
   }
-  /// @return f32 [hidden_size]  @error device_error: a value that is no number
+  /// @return f32 [hidden_size]  @error device_error: a value that is not finite
   std::vector<float> vector(bool normalize, const std::string& device) const {
     double squares = 0;
     for (const double x : sums_) squares += x * x;
@@ -84,9 +83,9 @@ class pooled_states {
   std::uint32_t count_ = 0;
 };
 
-/// Feeds a text from position 0 on, chunk by chunk, and pools what its tokens leave behind the last layer.
+/// Feeds a text from position 0 on, chunk by chunk, and pools the stream of its tokens behind the last layer.
 /// @param feed (position, count) runs a pass of prefill over these tokens and waits for it
-/// @param stream (first, into) reads rows of what that pass left, from a token of it on
+/// @param stream (first, into) reads rows of that pass's stream, from its token `first` on
 /// @return f32 [hidden_size]
 template <class Feed, class Stream>
 std::vector<float> pool_text(const plan::table& of, pooled_states states, std::uint32_t tokens, std::uint32_t chunk,

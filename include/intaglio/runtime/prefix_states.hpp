@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which copies of recurrent layers' states sessions of a batch share: each is that behind a page of tokens, by the name
-// that the page has where pages are remembered (page_pool.hpp). Knows no memory.
+// Decides which copies of recurrent layers' states the sessions of a batch share. Each copy is the state behind a page
+// of tokens, and has the name of that page in page_pool.hpp. This class holds no memory.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -16,15 +16,15 @@ namespace intaglio::runtime {
 
 class prefix_states {
  public:
-  /// @param copies that there is room for
+  /// @param copies number of copies that there is room for
   explicit prefix_states(std::uint32_t copies) : copies_(copies) {}
 
   struct found {
-    std::uint32_t pages = 0;  ///< of the sequence before the state
-    std::uint32_t place = 0;  ///< of the copy, from 0
+    std::uint32_t pages = 0;  ///< pages of the sequence before the state
+    std::uint32_t place = 0;  ///< index of the copy
   };
-  /// The copy behind the most of these pages, none where there is none. It counts as used.
-  /// @param names of a sequence's pages, in their order
+  /// The copy that is behind the most of these pages; empty if there is none. It counts as used.
+  /// @param names of a sequence's pages, in order
   std::optional<found> newest(std::span<const std::uint64_t> names) {
     for (std::size_t i = names.size(); i-- > 0;)
       if (copy* const its = of(names[i])) {
@@ -36,7 +36,7 @@ class prefix_states {
   bool has(std::uint64_t name) const {
     return std::any_of(copies_.begin(), copies_.end(), [&](const copy& each) { return each.name == name; });
   }
-  /// Where the copy behind a page is to be made. Where none is vacant, the one that was unused the longest gives way.
+  /// The index for a new copy behind a page. If none is vacant, the copy unused for longest is replaced.
   std::uint32_t put(std::uint64_t name) {
     copy* its = of(name);
     if (its == nullptr)
@@ -45,7 +45,7 @@ class prefix_states {
     *its = {name, ++clock_};
     return place_of(*its);
   }
-  /// There is none behind that page, or no use for it.
+  /// Forgets the copy behind that page, if there is one.
   void forget(std::uint64_t name) {
     if (copy* const its = of(name)) *its = {};
   }
@@ -53,7 +53,7 @@ class prefix_states {
 
  private:
   struct copy {
-    std::uint64_t name = 0, since = 0;  ///< 0: none
+    std::uint64_t name = 0, since = 0;  ///< 0: no copy
   };
   copy* of(std::uint64_t name) {
     const auto at = std::find_if(copies_.begin(), copies_.end(), [&](const copy& each) { return each.name == name; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Drafts by prompt lookup: what followed the same few tokens earlier in the history, and when trying them pays.
+// Drafts by prompt lookup: the tokens that followed the same short n-gram earlier in the history, and when to try them.
 // Source: Saxena 2023, prompt lookup decoding; transformers, prompt_lookup_num_tokens and max_matching_ngram_size.
 #pragma once
 
@@ -14,14 +14,14 @@ namespace intaglio::runtime {
 
 struct looked_up {
   std::size_t tokens = 0;   ///< drafted
-  std::size_t matched = 0;  ///< tokens up to here that stood there too, counted up to a limit: the number that earlier
-                            ///< drafts would have had right
+  std::size_t matched = 0;  ///< tokens before the draft that match the earlier text, up to a limit: the number of
+                            ///< earlier drafts that would have been right
 };
 
-/// Fills `out` with what followed the history's last tokens where they stood before: the longest n-gram of at most
-/// `longest` and at least `shortest` tokens counts, of several places the latest. A continuation that reaches the
-/// history's end goes on with itself, as periodic text does.
-/// @return no tokens where no such n-gram stood before, else out.size()
+/// Fills `out` with the tokens that followed an earlier occurrence of the history's last tokens. It uses the longest
+/// n-gram of at least `shortest` and at most `longest` tokens, and its latest occurrence. A continuation that reaches
+/// the end of the history repeats itself, as periodic text does.
+/// @return no tokens if there is no such n-gram, else out.size()
 inline looked_up prompt_lookup(std::span<const std::int32_t> history, std::size_t longest, std::size_t shortest,
                                std::span<std::int32_t> out) {
   constexpr std::size_t counted = 64;
@@ -32,7 +32,7 @@ inline looked_up prompt_lookup(std::span<const std::int32_t> history, std::size_
     return same;
   };
   std::size_t best = 0, follows = 0;
-  for (std::size_t end = size; end-- > 1 && best < longest;)  // what ends before `end` stood before
+  for (std::size_t end = size; end-- > 1 && best < longest;)  // an occurrence ends before `end`
     if (const std::size_t same = same_before(end, longest); same > best) best = same, follows = end;
   if (best < (std::max<std::size_t>)(shortest, 1)) return {};
   for (std::size_t i = 0; i < out.size(); ++i)
@@ -40,20 +40,21 @@ inline looked_up prompt_lookup(std::span<const std::int32_t> history, std::size_
   return {out.size(), same_before(follows, counted)};
 }
 
-/// Weighs a session's drafts: passes over drafts that were wrong may cost no more than a share of what was decoded
-/// besides. Time is in decode passes.
+/// Decides whether a session tries drafts: passes over wrong drafts may cost at most a share of all decoding. Times are
+/// in decode passes.
 class draft_budget {
  public:
   static constexpr double share = 0.02, start = 2, most = 6;
-  static constexpr double guess = 5;  ///< of a pass' cost, before one was measured
+  static constexpr double guess = 5;  ///< cost of a pass before one was measured
 
-  /// Whether a pass over `drafts` drafts, which takes as long as `cost` decode passes, may draw one token only. A match
-  /// is counted on to go on for half as long as it has. A pass dearer than what it can save may where all is there, to
-  /// be paid off behind it: its time may have been taken wrongly. The first one may.
+  /// Whether a pass over `drafts` drafts, which takes as long as `cost` decode passes, may be tried although it may
+  /// draw only one token. A match is expected to continue for half of its present length. A pass that costs more than
+  /// it can save is allowed when the whole budget is left, since its time may have been measured wrongly; the budget
+  /// must then recover. The first pass is allowed.
   bool allows(double cost, std::size_t drafted, std::size_t matched) const noexcept {
     return pays(cost, drafted, counted_on(drafted, matched));
   }
-  /// Whether verifying `drafted` drafts pays where `expected` of them are likely right, whatever proposed them.
+  /// Whether verifying `drafted` drafts pays if `expected` of them are likely right, for any proposer.
   bool pays(double cost, std::size_t drafted, double expected) const noexcept {
     return !tried_ || credit_ + (cost < 1 + static_cast<double>(drafted) ? expected : 0) >= (std::min)(cost - 1, most);
   }

@@ -26,8 +26,8 @@ namespace intaglio::runtime::proofs {
                                    trial.constant(call, "ring") != 0,
                                    trial.real(call, "softcap")};
   const std::size_t size = std::size_t{shape.heads} * shape.head_dim;
-  const bool few = call.kernel == kernels::kernel::attention_batch, alone = call.kernel == kernels::kernel::attention,
-             chunk = !few && !alone;
+  const bool small_batch = call.kernel == kernels::kernel::attention_batch,
+             alone = call.kernel == kernels::kernel::attention, chunk = !small_batch && !alone;
   const std::uint32_t splits = alone ? trial.constant(call, "splits") : 1;
   // One span, and where spans are merged two of them: where several workgroups do it twice, since the counters must be
   // as before.
@@ -36,14 +36,14 @@ namespace intaglio::runtime::proofs {
   std::vector<std::uint32_t> positions{(std::min)(kernel_trial::position, latest)};
   if (splits > 1)
     positions.insert(positions.end(), 2, (std::min)(kernels::attention_span + kernel_trial::position, latest));
-  if (chunk || few) positions.push_back((std::min)(kernels::attention_span - kernel_trial::position, latest));
+  if (chunk || small_batch) positions.push_back((std::min)(kernels::attention_span - kernel_trial::position, latest));
   if (trial.batched) positions.push_back((std::min)(kernels::attention_span - 1, latest));
   std::uint32_t filled_positions = *std::max_element(positions.begin(), positions.end()) + trial.tokens;
   if (shape.ring) {  // once around
     positions.push_back(shape.context + kernel_trial::position);
     filled_positions = shape.context;
   }
-  // Whatever scores are multiplied with, made-up ones are of the usual size: larger ones would round by more.
+  // With any factor of the scores, made-up scores have the usual size: larger scores would be rounded more coarsely.
   const float usual = 1 / std::sqrt(static_cast<float>(shape.head_dim));
   std::vector<float> query = trial.floats(trial.tokens * size);
   if (shape.scale > usual)
@@ -74,7 +74,7 @@ namespace intaglio::runtime::proofs {
     std::vector<float> expected, found;
     for (std::uint32_t t = 0; t < trial.tokens; ++t) {
       if (t % 7 != 0 && t + 8 < trial.tokens)
-        continue;  // of many tokens some of each tile and the last ones: the reference takes long
+        continue;  // for many tokens only some of each tile and the last ones: the reference is slow
       std::vector<float> its(size);
       reference::attend_token(shape, std::span(query).subspan(t * size, size), keys.mapped(), values.mapped(), first,
                               trial.tokens, t, its);
@@ -87,7 +87,7 @@ namespace intaglio::runtime::proofs {
   return worst;
 }
 
-/// To the pool, in pages that are not in their order, and back.
+/// Moves to the pool, in pages that are out of order, and back.
 [[gnu::cold]] inline double pages(kernel_trial& trial, const plan::dispatch& call) {
   namespace word = kernels::state;
   const std::uint32_t heads = call.groups[1], width = trial.constant(call, "head_dim"),

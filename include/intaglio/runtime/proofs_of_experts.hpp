@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Proofs of what a mixture of experts does.
+// Proofs of the kernels of a mixture of experts.
 #pragma once
 
 #include <algorithm>
@@ -18,12 +18,12 @@
 
 namespace intaglio::runtime::proofs {
 
-/// What kernel quantize_f16 leaves of the rows that lists of experts name, and their factors.
+/// The output of kernel quantize_f16 for the rows that lists of experts name, and their factors.
 struct listed_f16 {
   std::vector<std::uint16_t> bits;
   std::vector<float> factors;
 };
-/// @param x rows of `columns`  @param row_of which of them a pair has
+/// @param x rows of `columns`  @param row_of index of each pair's row
 template <class RowOf>
 listed_f16 f16_of_lists(std::span<const float> x, std::uint32_t columns, std::span<const std::uint32_t> tiles,
                         std::uint32_t list_tokens, kernels::f16_order order, RowOf row_of) {
@@ -56,16 +56,16 @@ listed_f16 f16_of_lists(std::span<const float> x, std::uint32_t columns, std::sp
                     inputs = call.kernel == kernels::kernel::matmul_chunk || trial.constant(call, "own_input") != 0
                                  ? outputs
                                  : trial.tokens;
-  const bool few = call.kernel == kernels::kernel::matmul_batch, chunk = call.kernel == kernels::kernel::matmul_chunk;
-  const std::uint32_t list_tokens = few || chunk                              ? trial.constant(call, "list_tokens")
+  const bool batch = call.kernel == kernels::kernel::matmul_batch, chunk = call.kernel == kernels::kernel::matmul_chunk;
+  const std::uint32_t list_tokens = batch || chunk                            ? trial.constant(call, "list_tokens")
                                     : trial.constant(call, "tile_tokens") > 1 ? trial.constant(call, "tile_tokens")
                                                                               : 0;
   const auto values = trial.floats(inputs * columns);
   std::vector<float> input = values;
-  std::vector<std::uint32_t> prepared;
+  std::vector<std::uint32_t> words;
   for (std::size_t at = 0; at < values.size(); at += columns) {
     const auto of_row = std::span(values).subspan(at, columns);
-    if (few) std::ranges::copy(reference::fixed_words(of_row), std::back_inserter(prepared));
+    if (batch) std::ranges::copy(reference::fixed_words(of_row), std::back_inserter(words));
     else if (!chunk && static_cast<kernels::prologue>(trial.constant(call, "prologue")) == kernels::prologue::norm)
       reference::rms_norm(of_row, trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns),
                           trial.real(call, "eps"), std::span(input).subspan(at, columns));
@@ -86,15 +86,15 @@ listed_f16 f16_of_lists(std::span<const float> x, std::uint32_t columns, std::sp
                      call.variant == kernels::variant::matmul_chunk_fragments ? kernels::fragment_order(shape.codec)
                                                                               : kernels::f16_order::rows,
                      [](std::size_t pair) { return pair; });
-  const gpu::buffer in = chunk ? trial.filled(halved.bits, 0)
-                         : few ? trial.filled(prepared, trial.width * used * std::size_t{kernels::fixed_words(columns)})
-                               : trial.filled(values, trial.width * used * std::size_t{columns}),
+  const gpu::buffer in = chunk   ? trial.filled(halved.bits, 0)
+                         : batch ? trial.filled(words, trial.width * used * std::size_t{kernels::fixed_words(columns)})
+                                 : trial.filled(values, trial.width * used * std::size_t{columns}),
                     factors = trial.filled(halved.factors, 1),
                     chosen = trial.filled(which, std::size_t{2} * trial.width * used),
                     out = trial.room(std::uint64_t{4} * trial.width * used * out_width),
                     memory = trial.memory_of(trial.state());
   kernel_trial::named_buffers buffers{
-      {"input", &in}, {"output", &out}, {"state", &memory}, {few || chunk ? "tiles" : "choice", &chosen}};
+      {"input", &in}, {"output", &out}, {"state", &memory}, {batch || chunk ? "tiles" : "choice", &chosen}};
   if (chunk) buffers.emplace_back("factors", &factors);
   trial.run(call, buffers);
   const std::uint64_t group_bytes = kernels::matmul_group_bytes(shape.codec, columns);
@@ -119,7 +119,7 @@ listed_f16 f16_of_lists(std::span<const float> x, std::uint32_t columns, std::sp
   return worst;
 }
 
-/// What the state says of each row, of an adapter that there is not the last one's number.
+/// Proves the adapter of each row from the state; a number over the last adapter's counts as the last adapter.
 [[gnu::cold]] inline double stated_route(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t experts = trial.constant(call, "experts"), slot = trial.constant(call, "slot_words");
   std::vector<std::uint32_t> words = slot == 0 ? trial.state() : trial.slots_of(trial.state()), expected;

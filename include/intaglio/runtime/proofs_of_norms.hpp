@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Proofs of what prepares activations: embeddings, norms, and roundings in front of products.
+// Proofs of kernels that prepare activations: embeddings, norms, and rounding in front of products.
 #pragma once
 
 #include <algorithm>
@@ -51,8 +51,8 @@ namespace intaglio::runtime::proofs {
     }
   }
   const gpu::buffer output = trial.room(std::uint64_t{4} * trial.width * width), memory = trial.memory_of(words);
-  plan::dispatch rows_alone = call;  // what is made blank besides may take hundreds of megabytes; who waits for it is
-                                     // proven as a whole (executor::prove_resident)
+  plan::dispatch rows_alone = call;  // cleared exchange memory may take hundreds of megabytes; the kernels that wait
+                                     // for it are proven as a whole (executor::prove_resident)
   rows_alone.groups[0] = 1;
   trial.run(rows_alone, {{"output", &output}, {"state", &memory}});
   return apart(read<float>(output, 0, expected.size()), expected);
@@ -101,7 +101,7 @@ namespace intaglio::runtime::proofs {
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 
-/// The norm in front of a quantisation; none where nothing normalises.
+/// The norm in front of a quantisation, or none.
 [[gnu::cold]] inline std::vector<float> norm_of(kernel_trial& trial, const plan::dispatch& call, std::uint32_t width) {
   if (static_cast<kernels::prologue>(trial.constant(call, "prologue")) == kernels::prologue::quantize) return {};
   return trial.weight<float>(trial.operand(call, "norm_weight"), 0, width);
@@ -130,7 +130,7 @@ namespace intaglio::runtime::proofs {
   return worst;
 }
 
-/// Proves fixed-point inputs. They are compared as numbers, since the device's own root may be a little off.
+/// Proves fixed-point inputs. They are compared as numbers, since the device's square root may differ slightly.
 [[gnu::cold]] inline double fixed(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t width = trial.constant(call, "width");
   const std::size_t rows = std::size_t{trial.tokens} * trial.constant(call, "rows_per_token"),
@@ -161,7 +161,7 @@ namespace intaglio::runtime::proofs {
   return tiled && reference::tiled_words(expected, width) != tiles ? 1.0 : worst;
 }
 
-/// Proves f16 inputs; with experts the rows of one list, whose pairs come in falling order.
+/// Proves f16 inputs; with experts the rows of one list, whose pairs are in descending order.
 [[gnu::cold]] inline double quantize_f16(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = kernels::constants_of<kernels::quantize_f16_kernel>(call.specialization);
   const std::uint32_t width = c.width, used = c.experts_used, inputs = trial.tokens * (c.own_input != 0 ? used : 1),
@@ -202,9 +202,9 @@ namespace intaglio::runtime::proofs {
   return worst;
 }
 
-/// How far codes and factors of the positions that a trial writes are from what is expected: by relative differences of
-/// factors, and by 1/32 of the share of codes that are one off, which a division that the device rounds the other way
-/// may leave. Codes further off are more than any fault.
+/// The distance between the codes and factors that a trial wrote and the expected ones: relative differences of
+/// factors, and 1/32 of the share of codes that differ by one, which a division that the device rounds the other way
+/// may cause. Larger differences of codes count as a fault.
 [[gnu::cold]] inline double codes_apart(const reference::cached& form, std::uint32_t heads, std::uint32_t tokens,
                                         std::span<const std::byte> found, std::span<const std::byte> expected) {
   double worst = 0, off = 0;
@@ -263,13 +263,12 @@ namespace intaglio::runtime::proofs {
   return (std::max)(of_queries, caches_apart(keys, expected_keys, cached, expected_values, element));
 }
 
-/// What makes ends of the activation's branches: zeros and numbers whose exponential over- or underflows are among
-/// them.
+/// Inputs at the limits of the activation's branches, such as zeros and numbers whose exponential over- or underflows.
 [[gnu::cold]] inline double gated(kernel_trial& trial, const plan::dispatch& call) {
   const std::size_t width = trial.constant(call, "width"), count = trial.tokens * width,
                     stride = trial.constant(call, "up_stride");
   auto gates = trial.floats(count), ups = trial.floats(trial.tokens * stride);
-  for (std::size_t i = 0; i + 4 < count; i += 97)  // no stride is less than a width
+  for (std::size_t i = 0; i + 4 < count; i += 97)  // every stride is at least a width
     gates[i] = 0, gates[i + 1] *= 100, ups[i + 2] = 0, gates[i + 3] *= -100;
   const bool biased = trial.constant(call, "biased") != 0, of_experts = trial.constant(call, "biased") == 1;
   const std::size_t used = trial.constant(call, "experts_used");

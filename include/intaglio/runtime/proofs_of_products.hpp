@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Proofs of products of matrices: a few rows of each against the CPU reference.
+// Proofs of matrix products: compares some rows of each with the CPU reference.
 #pragma once
 
 #include <algorithm>
@@ -21,12 +21,11 @@
 namespace intaglio::runtime::proofs {
 
 [[gnu::cold]] inline double ternary_product(kernel_trial& trial, const plan::dispatch& call) {
-  using kernels::epilogue, kernels::prologue;
+  using kernels::epilogue, kernels::kernel, kernels::prologue;
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows");
   const auto how = static_cast<epilogue>(trial.constant(call, "epilogue"));
-  const bool of_integers = call.kernel == kernels::kernel::ternary_chunk ||
-                           call.kernel == kernels::kernel::ternary_batch ||
-                           call.kernel == kernels::kernel::ternary_rows;
+  const bool of_integers = call.kernel == kernel::ternary_chunk || call.kernel == kernel::ternary_batch ||
+                           call.kernel == kernel::ternary_rows;
   const auto before = of_integers ? prologue::quantized : static_cast<prologue>(trial.constant(call, "prologue"));
   const bool rounds = call.kernel != kernels::kernel::ternary_float;
   std::vector<float> plain;
@@ -127,13 +126,13 @@ namespace intaglio::runtime::proofs {
   return worst;
 }
 
-/// The first of the tokens that the workgroups found.
+/// The best of the tokens that the workgroups found.
 inline reference::ranked_token first_of(const gpu::buffer& firsts, std::uint32_t groups) {
   const auto found = read<reference::ranked_token>(firsts, 0, groups);
   return *std::max_element(found.begin(), found.end());
 }
 
-/// A few rows of a product, or a head each of q, k and v.
+/// Some rows of a product, or one head each of q, k and v.
 [[gnu::cold]] inline double matmul(kernel_trial& trial, const plan::dispatch& call) {
   using kernels::epilogue;
   reference::matmul_shape shape;
@@ -142,7 +141,7 @@ inline reference::ranked_token first_of(const gpu::buffer& firsts, std::uint32_t
   shape.epilogue = static_cast<epilogue>(trial.constant(call, "epilogue"));
   shape.gate = call.act();
   shape.context = trial.constant(call, "context");
-  const bool few = call.kernel == kernels::kernel::matmul_batch;
+  const bool batch = call.kernel == kernels::kernel::matmul_batch;
   shape.ring = trial.constant(call, "ring") != 0;
   shape.cache_element = static_cast<kernels::element>(trial.constant(call, "cache_element"));
   const std::uint32_t columns = shape.columns, rows = trial.constant(call, "rows"),
@@ -154,7 +153,7 @@ inline reference::ranked_token first_of(const gpu::buffer& firsts, std::uint32_t
              start = trial.floats(std::size_t{trial.tokens} * out_width);
   std::vector<float> input = values;
   const bool chunk = call.kernel == kernels::kernel::matmul_chunk;
-  if (!chunk && !few && static_cast<kernels::prologue>(trial.constant(call, "prologue")) == kernels::prologue::norm)
+  if (!chunk && !batch && static_cast<kernels::prologue>(trial.constant(call, "prologue")) == kernels::prologue::norm)
     for (std::size_t at = 0; at < values.size(); at += columns)
       reference::rms_norm(std::span(values).subspan(at, columns),
                           trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns), trial.real(call, "eps"),
@@ -175,14 +174,14 @@ inline reference::ranked_token first_of(const gpu::buffer& firsts, std::uint32_t
     bits = reference::ordered_f16(order, halved, columns);
   }
   std::vector<std::uint32_t> prepared;
-  for (std::size_t at = 0; few && at < values.size(); at += columns) {
+  for (std::size_t at = 0; batch && at < values.size(); at += columns) {
     const auto words = reference::fixed_words(std::span(values).subspan(at, columns));
     prepared.insert(prepared.end(), words.begin(), words.end());
   }
-  if (few && call.variant == kernels::variant::matmul_batch_tiled) prepared = reference::tiled_words(prepared, columns);
-  const gpu::buffer in = chunk ? trial.filled(bits, std::size_t{trial.width} * columns)
-                         : few ? trial.filled(prepared, std::size_t{trial.width} * kernels::fixed_words(columns))
-                               : trial.filled(values, std::size_t{trial.width} * columns),
+  if (call.variant == kernels::variant::matmul_batch_tiled) prepared = reference::tiled_words(prepared, columns);
+  const gpu::buffer in = chunk   ? trial.filled(bits, std::size_t{trial.width} * columns)
+                         : batch ? trial.filled(prepared, std::size_t{trial.width} * kernels::fixed_words(columns))
+                                 : trial.filled(values, std::size_t{trial.width} * columns),
                     factors = trial.filled(factor, trial.width),
                     out = trial.filled(start, std::size_t{trial.width} * out_width),
                     keys = trial.room(shape.epilogue == epilogue::rope_cache ? trial.cache_of(call).key_bytes : 0),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Proofs of what layers with a recurrent state do.
+// Proofs of layers with a recurrent state.
 #pragma once
 
 #include <algorithm>
@@ -13,23 +13,23 @@
 
 namespace intaglio::runtime::proofs {
 
-/// What a pass of a layer with a state begins with: one state, or of a batch one in each token's slot.
+/// The states before a pass of a layer with a state: one state, or in a batch one in each token's slot.
 struct kept_states {
-  std::size_t of_one, stride, count;  ///< floats; from one slot to the next; states
+  std::size_t of_one, stride, count;  ///< floats of a state; floats from one slot to the next; states
   std::vector<float> floats;
 
   [[gnu::cold]] kept_states(kernel_trial& trial, const plan::dispatch& call, std::size_t size)
       : of_one(size), stride(trial.batched ? trial.constant(call, "slot_floats") : size),
         count(trial.batched ? trial.tokens : 1), floats(trial.floats((count - 1) * stride + size)) {}
   std::span<float> of(std::size_t which) { return std::span(floats).subspan(which * stride, of_one); }
-  /// Calls `step(first token, tokens, state)` for all that follow one another in a state.
+  /// Calls `step(first token, tokens, state)` for each run of tokens that share a state.
   template <class Step>
   void each(std::uint32_t tokens, Step&& step) {
     for (std::size_t i = 0; i < count; ++i) step(i, count == 1 ? tokens : 1u, of(i));
   }
 };
 
-/// What comes out, and what is kept.
+/// The output of a pass, and the state that it keeps.
 [[gnu::cold]] inline double short_conv(kernel_trial& trial, const plan::dispatch& call) {
   const reference::short_conv_shape shape{trial.constant(call, "width"), trial.constant(call, "taps"),
                                           trial.constant(call, "multiplied") != 0};

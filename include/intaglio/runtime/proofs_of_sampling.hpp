@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Proofs of the screened head, the sampler, and of what takes drafts.
+// Proofs of the screened head, of the sampler, and of the kernel that accepts drafts.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace intaglio::runtime::proofs {
 
-/// Bounds that are none, or that are far wider than they need to be, count as apart.
+/// Counts as a fault: values that do not bound the logit, or bounds that are far wider than necessary.
 [[gnu::cold]] inline double head_screen(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
                       some = (std::min)(rows, 8u);
@@ -48,8 +48,8 @@ namespace intaglio::runtime::proofs {
   return worst;
 }
 
-/// Bounds of which every 97th is to be computed, for greedy and for top-k; then all of them, as a high temperature
-/// wants it.
+/// Bounds of which every 97th logit must be computed, for greedy and for top-k; then bounds of which all must be
+/// computed, as a high temperature requires.
 [[gnu::cold]] inline double head_rescore(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows");
   const auto type = static_cast<kernels::element>(trial.constant(call, "weight_element"));
@@ -75,7 +75,7 @@ namespace intaglio::runtime::proofs {
     if (first_of(firsts, call.groups[0]) != reference::first_ranked(found)) return 1;
     std::vector<float> found_some, expected_some;
     for (std::uint32_t row = rows % 97 / 2; row < rows; row += 97) {
-      if (!all && row >= 97 * 8 && row + 97 < rows) continue;  // some at both ends
+      if (!all && row >= 97 * 8 && row + 97 < rows) continue;  // keep some at both ends
       float expected = 1e30f;
       reference::head_rescore(y, trial.weight<std::byte>(trial.operand(call, "weight"), row * row_bytes, row_bytes),
                               type, 0, {&expected, 1});
@@ -103,7 +103,7 @@ namespace intaglio::runtime::proofs {
   std::vector<reference::ranked_token> firsts((std::max)(trial.constant(call, "first_count"), 1u));
   firsts.back() = reference::first_ranked(std::span(logits).first(vocabulary));
   const gpu::buffer first = trial.filled(firsts, firsts.size());
-  // The reference first, while the pipeline, which takes long to compile, may still be made.
+  // Compute the reference first: the pipeline takes long to compile and may still be being made.
   std::vector<std::vector<std::uint32_t>> states, expected;
   for (const sampling_options& options :
        {sampling_options{},
@@ -141,7 +141,7 @@ namespace intaglio::runtime::proofs {
   return 0;
 }
 
-/// Two drafts, of which the first is right; with two tokens a pass it is the only one.
+/// Two drafts, of which the first is right; with two tokens a pass only the first draft exists.
 [[gnu::cold]] inline double accept(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t draws = trial.constant(call, "draws"), count = (std::min)(draws, 3u);
   std::vector<std::uint32_t> drawn(draws), words = trial.state(), ring(trial.table->ring_size);

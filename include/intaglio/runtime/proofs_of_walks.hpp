@@ -18,7 +18,7 @@
 
 namespace intaglio::runtime::proofs {
 
-/// The first features and the last ones.
+/// Compares the first features and the last ones.
 [[gnu::cold]] inline double walk_gate_up(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
                       run_rows = (std::min)(rows, 64u);
@@ -47,7 +47,7 @@ namespace intaglio::runtime::proofs {
     worst = (std::max)(worst, apart(read<float>(out, first, run_rows), expected));
     if (keeps_gates) worst = (std::max)(worst, apart(read<float>(gates, first, run_rows), kept));
   }
-  // What it leaves for walk_down belongs to its own values.
+  // The totals for walk_down are compared with totals of the device's own values.
   auto left = read<float>(totals, 0, rows / 4 + shares + sums);
   const auto of_values = reference::walk_totals(read<float>(out, 0, rows),
                                                 trial.weight<float>(trial.operand(call, "value_norm"), 0, rows), 1);
@@ -91,7 +91,7 @@ namespace intaglio::runtime::proofs {
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 
-/// Scores of which some have equal sizes.
+/// Scores, some of equal size.
 [[gnu::cold]] inline double walk_select(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), count = trial.constant(call, "count");
   auto scores = trial.floats(columns);
@@ -104,7 +104,7 @@ namespace intaglio::runtime::proofs {
   return read<std::uint32_t>(out, 0, expected.size()) == expected ? 0 : 1;
 }
 
-/// Every so manieth feature, with scores.
+/// Features at a regular distance, with scores.
 inline std::vector<std::uint32_t> some_features(kernel_trial& trial, std::uint32_t count, std::uint32_t features) {
   std::vector<std::uint32_t> out;
   const auto scores = trial.floats(count);
@@ -115,7 +115,7 @@ inline std::vector<std::uint32_t> some_features(kernel_trial& trial, std::uint32
   return out;
 }
 
-/// The first features and the last ones.
+/// Compares the first features and the last ones.
 [[gnu::cold]] inline double walk_up(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
                       count = trial.constant(call, "count"), some = (std::min)(count, 32u);
@@ -146,7 +146,7 @@ inline std::vector<std::uint32_t> some_features(kernel_trial& trial, std::uint32
                       count = trial.constant(call, "count");
   const auto type = static_cast<kernels::element>(trial.constant(call, "weight_element"));
   auto values = trial.floats(count);
-  for (std::size_t i = 64; i + 64 < values.size(); ++i) values[i] = 0;  // their vectors need not be fetched here
+  for (std::size_t i = 64; i + 64 < values.size(); ++i) values[i] = 0;  // their vectors need not be read here
   const bool listed = trial.constant(call, "listed") != 0;
   const auto choice = listed ? some_features(trial, count, columns) : std::vector<std::uint32_t>{};
   const std::uint32_t splits = trial.constant(call, "splits");
@@ -155,8 +155,8 @@ inline std::vector<std::uint32_t> some_features(kernel_trial& trial, std::uint32
                     list = trial.filled(choice, (std::max<std::size_t>)(choice.size(), 1)),
                     out = trial.filled(expected, expected.size()), memory = trial.filled(trial.state(), 0);
   trial.run(call, {{"input", &in}, {"choice", &list}, {"output", &out}, {"state", &memory}});
-  // A feature whose value is 0 adds nothing: the others' vectors are behind each other, as many zeros between them as
-  // keep each in its slot.
+  // A feature whose value is 0 adds nothing: the other vectors follow each other, with the number of zeros between them
+  // that keeps each in its slot.
   const std::uint64_t row = rows * reference::elements::size_bytes(type);
   std::vector<std::byte> down;
   std::vector<std::uint32_t> places;
@@ -172,7 +172,7 @@ inline std::vector<std::uint32_t> some_features(kernel_trial& trial, std::uint32
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 
-/// Every layer; of equal contributions there are some.
+/// Traces every layer; some contributions are equal.
 [[gnu::cold]] inline double walk_trace(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), features = trial.constant(call, "features"),
                       layers = trial.constant(call, "layers"), count = trial.constant(call, "count"),

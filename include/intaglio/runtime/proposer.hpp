@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What proposes the next tokens of sessions, so that one pass of the model may verify several: an interface, and prompt
-// lookup behind it. draft_model.hpp has a smaller model behind it.
+// An interface for drafting the next tokens of sessions, so that one pass of the model verifies several tokens. Here
+// prompt lookup implements it; draft_model.hpp implements it with a smaller model.
 #pragma once
 
 #include <algorithm>
@@ -15,17 +15,17 @@
 
 namespace intaglio::runtime {
 
-/// Next tokens of one session that are wanted.
+/// A request for drafts of one session.
 struct draft_wish {
-  std::uint64_t who = 0;                        ///< of the session: none twice
-  std::span<const std::int32_t> history{};      ///< its prompt and what it drew
-  sampling_options sampling{};                  ///< how it draws
-  std::uint32_t end = 0;                        ///< tokens that its history gets at most
-  std::vector<std::int32_t>* drafts = nullptr;  ///< in: as many as are wanted; out: those proposed, no more
-  double expected = 0;                          ///< out: of them that are counted on to be right
+  std::uint64_t who = 0;                        ///< identifies the session; never used twice
+  std::span<const std::int32_t> history{};      ///< its prompt and the tokens that it drew
+  sampling_options sampling{};                  ///< its sampling options
+  std::uint32_t end = 0;                        ///< largest length of its history
+  std::vector<std::int32_t>* drafts = nullptr;  ///< in: as many as are wanted; out: the drafts, at most that number
+  double expected = 0;                          ///< out: number of drafts that are likely right
 };
 
-/// Proposes tokens. What it proposes changes how soon tokens are drawn, never which.
+/// Drafts tokens. Drafts change how soon tokens are drawn, never which tokens.
 class proposer {
  public:
   proposer() = default;
@@ -33,14 +33,14 @@ class proposer {
   proposer& operator=(const proposer&) = delete;
   virtual ~proposer() = default;
 
-  /// For all sessions that want drafts before the next pass. Those that are not among them may have left.
+  /// Drafts for all sessions that ask before the next pass. Other sessions may have left.
   /// @error device_lost, out_of_memory
   virtual void propose(std::span<draft_wish> wishes) = 0;
-  /// Milliseconds that a token of each takes, as measured lately; 0: none to speak of, or not known yet.
+  /// Milliseconds that a token of each session takes, as measured lately; 0: negligible or unknown.
   virtual double token_ms() const noexcept { return 0; }
 };
 
-/// By prompt lookup: free, and it knows from the history how much to expect.
+/// Drafts by prompt lookup. It costs no pass, and the history tells how many drafts are likely right.
 class lookup_proposer final : public proposer {
  public:
   explicit lookup_proposer(std::size_t longest_ngram) : longest_(longest_ngram) {}
@@ -48,7 +48,8 @@ class lookup_proposer final : public proposer {
   void propose(std::span<draft_wish> wishes) override {
     for (draft_wish& each : wishes) {
       const looked_up found = prompt_lookup(each.history, longest_, 2, *each.drafts);
-      each.drafts->resize((std::min)(found.tokens, found.matched));  // a chance match of a few tokens takes few rows
+      // a short match, which may be chance, gets only a few rows
+      each.drafts->resize((std::min)(found.tokens, found.matched));
       each.expected = draft_budget::counted_on(each.drafts->size(), found.matched);
     }
   }
@@ -57,19 +58,20 @@ class lookup_proposer final : public proposer {
   std::size_t longest_;
 };
 
-/// How often a session's drafts were right lately. Where none were tried for a while it is hoped again.
+/// How often a session's drafts were right lately. Without drafts for a while the estimate returns to its initial
+/// value.
 class draft_record {
  public:
-  static constexpr double hoped = 0.7;  ///< share of drafts that are right, before any was tried
+  static constexpr double hoped = 0.7;  ///< assumed share of right drafts before any was verified
 
-  /// @param right the first ones of `drafted`
+  /// @param right number of leading right drafts among `drafted`
   void verified(std::uint32_t drafted, std::uint32_t right) noexcept {
     fade(0.9);
     right_ += right;
     tried_ += right + (right < drafted ? 1 : 0);
   }
   void decoded(std::uint32_t tokens) noexcept { fade(std::pow(0.99, tokens)); }
-  /// The probability that a draft is right if those before it are.
+  /// The probability that a draft is right if all drafts before it are right.
   double rate() const noexcept { return (right_ + hoped) / (tried_ + 1); }
   /// The expected number of right drafts among `drafts`.
   double expected(std::uint32_t drafts) const noexcept {

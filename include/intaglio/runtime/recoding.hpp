@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which tensors of a file a plan holds in another codec than the file does, and whether that changes their values.
+// Tensors of a file that a plan stores in another codec than the file does, and whether that changes their values.
 #pragma once
 
 #include <algorithm>
@@ -13,22 +13,22 @@
 
 namespace intaglio::runtime {
 
-/// Tensors that go from one codec to another when they are loaded.
+/// Tensors that are converted from one codec to another when they are loaded.
 struct recoding {
   dtype stored = dtype::f32, computed = dtype::f32;
   std::size_t tensors = 0;
-  std::string first;  ///< name of one of them
+  std::string first;  ///< name of the first of them
 };
 
-/// True where every value of `stored` has its own in `computed`: f32 holds what any codec decodes to, Q4_1 what BCML1
-/// does. bf16 goes to f16 but for numbers below 2^-14, which no trained table depends on.
+/// Whether every value of `stored` is a value of `computed`: f32 holds the values of every codec, Q4_1 those of BCML1.
+/// bf16 fits f16 except for numbers below 2^-14, which no trained table depends on.
 constexpr bool is_exact(dtype stored, dtype computed) {
   return stored == computed || computed == dtype::f32 || (stored == dtype::bcml1 && computed == dtype::q4_1) ||
          (stored == dtype::bf16 && computed == dtype::f16);
 }
 
-/// Every pair of codecs that loading the file for this plan goes through, norms and ternary matrices apart; nothing for
-/// a packed file.
+/// Every pair of codecs between which loading the file for this plan converts, except for norms and ternary matrices;
+/// empty for a packed file.
 inline std::vector<recoding> recodings(const io::checkpoint& file, const plan::table& of) {
   std::vector<recoding> out;
   const auto add = [&](const std::string& name, dtype computed) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A plan's sequence as command buffers, recorded once. Each segment covers some layers: the cut points at which a
-// submission may end. Every segment starts with a barrier of its own, which stands for the plan's where its first
-// dispatch has one.
+// A plan's sequence as command buffers, which are recorded once. Each segment covers some layers; a submission may end
+// between segments. Every segment starts with its own barrier, which replaces the plan's barrier in front of its first
+// dispatch.
 #pragma once
 
 #include <algorithm>
@@ -22,10 +22,10 @@ namespace intaglio::runtime {
 
 /// Device addresses of everything that a plan's operands point into.
 struct address_table {
-  const gpu::buffer* arena_memory = nullptr;  ///< behind `arena`, for sequences with blank bytes
+  const gpu::buffer* arena_memory = nullptr;  ///< the buffer of `arena`, for sequences that clear exchange memory
   std::uint64_t arena = 0, state = 0, ring = 0, arguments = 0, trace = 0;
   std::vector<std::uint64_t> keys, values, kept;      ///< by layer
-  std::vector<std::uint64_t> pool_keys, pool_values;  ///< the same, of a batch
+  std::vector<std::uint64_t> pool_keys, pool_values;  ///< keys and values in a batch's pool, by layer
   std::vector<std::uint64_t> weights;                 ///< by weight_index
   std::vector<std::uint32_t> first_weight;            ///< by slot
 
@@ -60,7 +60,7 @@ struct address_table {
   }
 };
 
-/// What a dispatch of all layers takes from memory instead of push constants.
+/// The buffer from which the resident dispatch reads its arguments, which do not fit push constants.
 inline gpu::buffer arguments_of(const gpu::device& on, const plan::table& table, const plan::sequence& of,
                                 const address_table& addresses) {
   gpu::buffer out(on, of.argument_bytes(), gpu::placement::shared, "the arguments of all layers");
@@ -74,49 +74,49 @@ inline gpu::buffer arguments_of(const gpu::device& on, const plan::table& table,
   return out;
 }
 
-/// Where a probing sequence copies the residual stream: f32 [layers + 1, max_tokens, hidden_size], the embedding's
-/// output first. And, behind it, the logits f32 [max_tokens, vocab_size].
+/// Where a probing sequence copies the residual stream: f32 [layers + 1, max_tokens, hidden_size], with the embedding's
+/// output first. The logits f32 [max_tokens, vocab_size] follow.
 struct probe {
   const gpu::buffer* arena = nullptr;
   const gpu::buffer* to = nullptr;
-  std::uint64_t state_bytes = 0;  ///< of one hidden state; 0: only logits
+  std::uint64_t state_bytes = 0;  ///< bytes of one hidden state; 0: only logits
   std::uint64_t logits_at = 0;
   std::uint64_t logits_bytes = 0;
 };
 
-/// The segments of a sequence and how long they take.
+/// The segments of a sequence and their measured times.
 struct recorded_sequence {
   const plan::sequence* plan = nullptr;
   std::vector<gpu::recording> segments;
   std::vector<VkCommandBuffer> handles;
-  gpu::recording greedy;  ///< the last segment of passes that draw nothing, where it has a form of its own
-  std::vector<gpu::timestamps> clocks;    ///< one a segment where times are taken, else none
-  std::vector<dispatch_time> dispatches;  ///< in order of recording, where times are taken
+  gpu::recording greedy;                  ///< the last segment of passes that do not sample, where it has its own form
+  std::vector<gpu::timestamps> clocks;    ///< one a segment where times are measured, else empty
+  std::vector<dispatch_time> dispatches;  ///< in order of recording, where times are measured
   runtime::pace speed;
 
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(segments.size()); }
-  /// The commands of a segment. @param draws_nothing for a pass that draws no token, where the last segment has a form
-  /// for it
+  /// The commands of a segment. @param draws_nothing for a pass that does not sample, where the last segment has a form
+  /// for that
   VkCommandBuffer handle(std::uint32_t segment, bool draws_nothing) const {
     return draws_nothing && segment + 1 == size() ? greedy.handle() : handles[segment];
   }
 };
 
-/// Layers of one segment: fine for prompts, whose passes take long, coarser for passes that draw tokens: a segment's
-/// ends take 4 us on an H200.
+/// Number of layers in a segment. It is small for prompts, whose passes take long, and larger for decode passes, since
+/// the two ends of a segment take 4 us on an H200.
 inline std::uint32_t layers_per_segment(const plan::sequence& of) {
   return of.max_tokens > 1 && !of.has_sampler ? 1u : (std::max)(1u, of.layers / 10);
 }
 
-/// What is recorded of the last segment of a sequence whose sampler has several forms: for passes that draw, in which
-/// form, and for those that draw nothing.
+/// Which forms of the last segment are recorded, where the sampler has several: a form for passes that sample, and the
+/// greedy form.
 struct sampler_forms {
   bool drawing = true, greedy = false;
   kernels::sample_form draws_by = kernels::sample_form::any;  ///< or interim
 };
 
-/// Whether a pipeline is the one that a dispatch was proven with.
-/// @error argument_error: it is another kernel's, or was made with another constant
+/// Checks that a pipeline is the one that a dispatch was proven with.
+/// @error argument_error: it is another kernel's pipeline, or has another constant
 inline void expect_as_proven(const plan::dispatch& call, const gpu::pipeline& kernel) {
   const auto refuse = [&](const std::string& expected, const std::string& found) {
     throw argument_error("pipeline of " + std::string(call.label.view()), expected, found);
@@ -130,13 +130,13 @@ inline void expect_as_proven(const plan::dispatch& call, const gpu::pipeline& ke
              std::to_string(each.value));
 }
 
-/// Records a sequence of a plan that is fitted to the device: every dispatch with its own module, constants and
-/// workgroups, as they were proven.
-/// @param copy null, or where a probing sequence leaves its states and logits; a chain of dispatches
-/// @param measure takes the time of every dispatch
-/// @param layers of one segment, 0: layers_per_segment()
-/// @param forms those that are recorded of the last segment, where the sampler has several; without one that draws that
-/// segment is empty
+/// Records a sequence of a plan that is fitted to the device: every dispatch with the module, constants and workgroups
+/// that were proven.
+/// @param copy null, or where a probing sequence copies its states and logits; needs a chain of dispatches
+/// @param measure measures the time of every dispatch
+/// @param layers number of layers in a segment, 0: layers_per_segment()
+/// @param forms forms of the last segment that are recorded, where the sampler has several; without a form that
+///   samples, that segment is empty
 /// @error out_of_memory, device_lost; device_error: no timestamps on this device
 [[gnu::cold]] inline recorded_sequence record_sequence(const gpu::device& on, const plan::table& table,
                                                        const plan::sequence& of, const kernel_set& kernels,
@@ -160,7 +160,7 @@ inline void expect_as_proven(const plan::dispatch& call, const gpu::pipeline& ke
                        std::string(of.name) + " of " + model_name(table) + ", layers " + std::to_string(first) +
                            " to " + std::to_string(end),
                        clock);
-      bool fresh = true;  // just behind a barrier
+      bool fresh = true;  // directly behind a barrier
       const auto run = [&](std::span<const plan::dispatch> part, std::uint32_t layer) {
         for (const auto& call : part) {
           if (call.barrier && !fresh) to.barrier();
@@ -223,9 +223,9 @@ inline void expect_as_proven(const plan::dispatch& call, const gpu::pipeline& ke
   });
 }
 
-/// Records a sequence with a timestamp behind every dispatch, in one form: of passes that draw, or with `greedy` of
-/// those that draw nothing, where the sampler has several.
-/// @error as of record_sequence()
+/// Records a sequence with a timestamp behind every dispatch, in one form: for passes that sample or, with `greedy`,
+/// for passes that do not, where the sampler has several forms.
+/// @error as record_sequence()
 inline recorded_sequence record_timed_sequence(const gpu::device& on, const plan::table& table,
                                                const plan::sequence& of, const kernel_set& kernels,
                                                const address_table& addresses, std::uint32_t layers, bool greedy) {
@@ -237,7 +237,7 @@ inline recorded_sequence record_timed_sequence(const gpu::device& on, const plan
   return out;
 }
 
-/// Fills the times of the last run of a measured sequence; the run must be done.
+/// Reads the times of the last run of a measured sequence; the run must be done.
 inline void read_times(recorded_sequence& of) {
   std::size_t at = 0;
   for (std::size_t s = 0; s < of.segments.size(); ++s) {

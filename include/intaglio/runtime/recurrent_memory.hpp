@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What recurrent layers keep of a session: their state behind the last token, and copies of it behind earlier ones. A
-// state cannot go back: a session that does goes on from the newest copy in front, and feeds what is between anew.
+// The memory of a session's recurrent layers: their state behind the last token, and copies of it behind earlier
+// tokens. A state cannot go back. To go back, a session continues from the newest earlier copy and feeds the tokens
+// between anew.
 #pragma once
 
 #include <algorithm>
@@ -15,22 +16,23 @@
 
 namespace intaglio::runtime {
 
-/// Which positions a state and its copies stand for, and which copy gives way to a new one. Knows no memory.
+/// The positions of a state and of its copies, and which copy is replaced by a new one. This class holds no memory.
 class state_positions {
  public:
-  /// @param copies that there is room for
+  /// @param copies number of copies that there is room for
   explicit state_positions(std::uint32_t copies) : copies_(copies) { held_.reserve(copies); }
 
   static constexpr std::uint32_t nowhere = ~0u;
-  static constexpr std::uint32_t interval = 64;  ///< tokens from one copy to the next, where tokens come one by one
+  /// tokens from one copy to the next, where tokens are fed one at a time
+  static constexpr std::uint32_t interval = 64;
 
   struct held {
-    std::uint32_t position = 0;  ///< tokens before it
-    std::uint32_t place = 0;     ///< of the copy, from 0
+    std::uint32_t position = 0;  ///< number of tokens before it
+    std::uint32_t place = 0;     ///< index of the copy
   };
-  /// Tokens whose state there is; nowhere: it is that of no position.
+  /// Number of tokens behind which the state is; `nowhere`: the state is not valid.
   std::uint32_t position() const noexcept { return at_; }
-  /// In rising order of positions.
+  /// The copies by ascending position.
   const std::vector<held>& copies() const noexcept { return held_; }
 
   /// The last position up to this one from which a pass can go on; 0 always can.
@@ -39,9 +41,8 @@ class state_positions {
     const held* found = newest(position);
     return found == nullptr ? 0 : found->position;
   }
-  /// The state is to be that of a position, behind which other tokens may come than did: copies behind it are
-  /// forgotten.
-  /// @return the copy to be taken for that, if any; nowhere is left where there is none
+  /// Moves the state to a position, behind which other tokens may follow than before: copies behind it are forgotten.
+  /// @return the copy to load, if any; without one the position is `nowhere`
   std::optional<held> go_to(std::uint32_t position) {
     const bool is_there = position == at_ || position == 0;
     std::erase_if(held_, [&](const held& each) { return each.position > position; });
@@ -50,8 +51,8 @@ class state_positions {
     at_ = is_there || copied ? position : nowhere;
     return copied ? std::optional(*found) : std::nullopt;
   }
-  /// A pass ended behind this many tokens. @param many whether it had several
-  /// @return the copy that is to be made, if any
+  /// Notes that a pass ended behind this many tokens. @param many whether it had several tokens
+  /// @return the copy to make, if any
   std::optional<held> passed(std::uint32_t position, bool many) {
     if (at_ == nowhere) return std::nullopt;
     at_ = position;
@@ -60,14 +61,14 @@ class state_positions {
     held_.push_back({position, vacant_place()});
     return held_.back();
   }
-  /// The state is that of no position; copies stay.
+  /// Marks the state as not valid; copies stay.
   void lose() noexcept { at_ = nowhere; }
-  /// Copies are lost too.
+  /// Marks the state and all copies as not valid.
   void lose_all() noexcept {
     lose();
     held_.clear();
   }
-  /// The state was put there from elsewhere.
+  /// Notes that the state was loaded from elsewhere.
   void restored(std::uint32_t position) noexcept {
     held_.clear();
     at_ = position;
@@ -80,7 +81,7 @@ class state_positions {
       if (each.position <= position) out = &each;
     return out;
   }
-  /// Where none is vacant, that of the copy whose neighbours are the closest gives way; the newest stays.
+  /// A vacant index. If none is vacant, the copy whose neighbours are closest is replaced; the newest copy stays.
   std::uint32_t vacant_place() {
     if (held_.size() == copies_) {
       std::size_t closest = 0;
@@ -101,7 +102,8 @@ class state_positions {
   std::vector<held> held_;
 };
 
-/// The memory of both, and recorded commands that copy. Where a plan has no recurrent layers there is none.
+/// The memory of a state and its copies, and recorded commands that copy between them. Plans without recurrent layers
+/// have none.
 class recurrent_memory {
  public:
   recurrent_memory() = default;
@@ -119,12 +121,12 @@ class recurrent_memory {
   bool empty() const noexcept { return bytes_ == 0; }
   const gpu::buffer& buffer() const noexcept { return buffer_; }
   std::uint64_t state_bytes() const noexcept { return bytes_; }  ///< of one position
-  /// By layer.
+  /// Addresses by layer.
   const std::vector<std::uint64_t>& addresses() const noexcept { return addresses_; }
   state_positions& positions() noexcept { return positions_; }
   const state_positions& positions() const noexcept { return positions_; }
 
-  /// Moves the state to a position, as state_positions::go_to does. @return commands, or null
+  /// Moves the state to a position, as state_positions::go_to does. @return commands to run, or null
   VkCommandBuffer go_to(std::uint32_t position) {
     const auto copied = positions_.go_to(position);
     return copied ? takes_[copied->place].handle() : nullptr;
@@ -133,7 +135,7 @@ class recurrent_memory {
     const auto copied = positions_.passed(position, many);
     return copied ? makes_[copied->place].handle() : nullptr;
   }
-  /// Where the state of a position is that kept() has given.
+  /// The offset of the state of a position that kept() has returned.
   std::uint64_t offset_at(std::uint32_t position) const {
     for (const auto& each : positions_.copies())
       if (each.position == position && position != positions_.position()) return offset_of(each.place);
@@ -152,7 +154,7 @@ class recurrent_memory {
   state_positions positions_{0};
   gpu::buffer buffer_;
   std::vector<std::uint64_t> addresses_;
-  std::vector<gpu::recording> makes_, takes_;  ///< by place
+  std::vector<gpu::recording> makes_, takes_;  ///< by index of the copy
 };
 
 }  // namespace intaglio::runtime

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Holds the dispatch of all layers against passes that run layer by layer, on a session's own memory.
+// Compares the resident dispatch with passes that run layer by layer, in a session's own memory.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,8 @@
 
 namespace intaglio::runtime {
 
-/// Puts numbers about 0, the same for the same token, where a stage of a cut plan takes rows of the stream.
+/// Writes pseudo-random numbers around 0 as rows of the stream for a stage of a cut plan; the same token gets the same
+/// row.
 [[gnu::cold]] inline void upload_rows(const gpu::device& on, const gpu::buffer& arena, std::uint64_t offset,
                                       std::span<const std::uint32_t> tokens, std::uint32_t width) {
   std::vector<float> rows;
@@ -36,7 +37,7 @@ class resident_prover : public pass_runner {
   using pass_runner::pass_runner;
   ~resident_prover() = default;
 
-  /// Whether all layers in one dispatch are held against the chain: where chunks leave other bits.
+  /// Whether the resident dispatch is compared with the chain: where prefill has other bits than decode.
   static bool held_against_chain(const plan::table& table, const plan::sequence& decode) {
     if (decode.resident.empty()) return false;
     for (const plan::dispatch& each : table.prefill.period)
@@ -44,8 +45,8 @@ class resident_prover : public pass_runner {
     return plan::is_held_against_chain(decode.resident.front());
   }
   static constexpr std::uint32_t proven_tokens = 3;
-  /// all_layers_agree() where sessions have their memory: what passes leave in it is put back, but for the caches
-  /// behind what was written.
+  /// Runs all_layers_agree() while sessions use the memory. Everything that its passes write is restored, except the
+  /// caches behind the written positions.
   bool all_layers_agree_behind(std::uint32_t position) {
     gpu::transfer transfer(device_, std::uint64_t{1} << 16);
     std::vector<std::byte> state(state_.size_bytes()), ring(ring_.mapped().begin(), ring_.mapped().end()),
@@ -55,12 +56,12 @@ class resident_prover : public pass_runner {
     const std::uint32_t completed = completed_;
     const pace prompts = sequence(pass_kind::prefill).speed;
     const auto clocks = clocks_;
-    const bool takes_times = std::exchange(takes_times_, false);  // what is proven is the recordings that run else
+    const bool takes_times = std::exchange(takes_times_, false);  // the proof covers the recordings without timestamps
     const bool agrees = all_layers_agree(position);
     takes_times_ = takes_times;
     clocks_ = clocks;
     sequence(pass_kind::prefill).speed = prompts;
-    verify_costs_ = {};  // in passes of decode
+    verify_costs_ = {};  // in decode passes, whose time may change
     completed_ = completed;
     counters_ = counters;
     std::copy(boxes.begin(), boxes.end(), mailbox_.mapped().begin());
@@ -70,8 +71,8 @@ class resident_prover : public pass_runner {
     return agrees;
   }
   std::uint64_t stream_bytes() const { return std::uint64_t{4} * table_->config->hidden_size; }
-  /// What a pass left: a token's stream behind the last layer, which is at an offset of the arena, and the last layer's
-  /// cache.
+  /// The result of a pass: a token's stream behind the last layer, which is at an offset of the arena, and the last
+  /// layer's cache.
   std::vector<std::byte> end_state(std::uint64_t stream) {
     gpu::transfer transfer(device_, std::uint64_t{1} << 20);
     std::vector<std::byte> out(stream_bytes());
@@ -83,7 +84,7 @@ class resident_prover : public pass_runner {
     }
     return out;
   }
-  /// A job of one pass, waited for. A stage of a cut plan finds rows that stand for its tokens.
+  /// Runs a job of one pass and waits. A stage of a cut plan gets rows that represent its tokens.
   void feed(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens) {
     if (const plan::sequence& of = plan_of(kind, position); of.takes_stream)
       upload_rows(device_, arena_, of.stream_in_offset, tokens, table_->config->hidden_size);
@@ -93,11 +94,11 @@ class resident_prover : public pass_runner {
       submit(HUGE_VAL, 1);
     }
     drain();
-    sequence(kind).speed = {};  // a driver that compiles on first use would have made it slow
+    sequence(kind).speed = {};  // a driver that compiles on first use made the measured time too long
   }
-  /// Compares tokens computed as a prompt or by the chain with resident decode, one by one: the stream behind the last
+  /// Compares tokens that prefill or the chain computed with resident decode, one at a time: the stream behind the last
   /// layer and the last layer's cache must have the same bits.
-  /// @param behind that position; absent: there is no session yet, and all is cleared
+  /// @param behind that position; absent: no session uses the memory yet, and all of it is cleared
   [[gnu::cold]] bool all_layers_agree(std::optional<std::uint32_t> behind = {}) {
     const std::uint32_t vocabulary = table_->config->vocab_size,
                         count = (std::min)({proven_tokens, table_->prefill.max_tokens, table_->context}),
@@ -127,13 +128,14 @@ class resident_prover : public pass_runner {
     const auto agrees = [&] {
       if (behind)
         feed(pass_kind::prefill, first,
-             std::span(others).first(count));  // what is there may not pass for what is held against it
+             // overwrites the expected values, so that they cannot pass for computed ones
+             std::span(others).first(count));
       else clear();
       one_by_one();
       return end_state(plan_of(pass_kind::decode, first).residual_offset) == expected;
     };
     bool same = agrees();
-    if (long_from_ != never) {  // the other form as well, from the first position on
+    if (long_from_ != never) {  // also the other form, from the first position on
       const std::uint32_t from = std::exchange(long_from_, 0);
       same = agrees() && same;
       long_from_ = from;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A model on the CPU reference whose FFNs are walked by routers (io/feature_router.hpp): of each layer and token the
-// features of some experts alone, and how often each expert came. Of a mixture the experts are its own, and what they
-// add is weighed by their shares.
+// Runs a model on the CPU reference with FFNs that are walked by routers (io/feature_router.hpp): for each layer and
+// token only the features of some experts. Counts how often each expert was chosen. For a mixture of experts the
+// experts are the model's own, and their features are weighted by the experts' shares.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@
 
 namespace intaglio::runtime {
 
-/// What routers chose, over all tokens that were fed.
+/// The choices of routers, over all tokens that were fed.
 struct router_statistics {
   struct of_layer {
-    std::vector<std::uint64_t> chosen;  ///< [experts]: tokens that had it
+    std::vector<std::uint64_t> chosen;  ///< [experts]: number of tokens that chose it
     std::vector<double> shares;         ///< [experts]: sum of its softmax shares
-    std::uint64_t features = 0;         ///< that were walked, summed over tokens
-    std::uint64_t all_features = 0;     ///< that there were
+    std::uint64_t features = 0;         ///< features that were walked, summed over tokens
+    std::uint64_t all_features = 0;     ///< features of all experts, summed over tokens
   };
   std::uint64_t tokens = 0;
   std::vector<of_layer> layers;
@@ -35,10 +35,10 @@ struct router_statistics {
   }
 };
 
-/// A choice of features by routers, which counts what they chose. The router and the statistics must outlive it.
-/// @param top_k experts of a layer and token; all there are, or more: the full walk, but of a mixture all of its
-/// experts  @param active_only of their features those that are on
-/// @param weighs what features add counts their expert's share, as in a mixture
+/// A choice of features by routers that counts the chosen experts. The router and the statistics must outlive it.
+/// @param top_k experts of a layer and token; with at least the number of experts the walk is full; for a mixture it
+///   then uses all of its experts  @param active_only use only features that are active
+/// @param weighs multiply each feature by its expert's share, as in a mixture
 inline reference::walk_choice routed_choice(const io::feature_router& router, std::size_t top_k, bool active_only,
                                             router_statistics& statistics, bool weighs = false) {
   if (top_k == 0) throw argument_error("top_k", "at least 1 expert", "0");
@@ -69,7 +69,7 @@ inline reference::walk_choice routed_choice(const io::feature_router& router, st
   return out;
 }
 
-/// Whether a router parts features as a mixture's layers have them: each expert's behind the other's.
+/// Whether a router groups features as a mixture's layers do: expert after expert.
 inline bool is_mixture_router(const io::feature_router& router, const decoder_config& of) {
   for (std::uint32_t layer = 0; layer < router.layers(); ++layer) {
     const auto& expert_of = router.layer(layer).expert_of;
@@ -81,13 +81,13 @@ inline bool is_mixture_router(const io::feature_router& router, const decoder_co
 }
 
 struct routed_prediction {
-  std::vector<std::uint32_t> ids;  ///< the prompt and what follows it, greedily
-  std::vector<float> logits;       ///< behind the last token that was fed, [vocab_size]
+  std::vector<std::uint32_t> ids;  ///< the prompt and the greedy tokens that follow it
+  std::vector<float> logits;       ///< of the last token that was fed, [vocab_size]
   router_statistics statistics;
 };
 
-/// Continues a prompt by `tokens` tokens, the walks routed. @error argument_error: no prompt, one that does not fit,
-/// routers of another model, of a mixture others than its own
+/// Continues a prompt by `tokens` tokens with routed walks. @error argument_error: no prompt, a prompt that does not
+/// fit, routers of another model, or for a mixture other routers than its own
 inline routed_prediction predict_with_router(walked_model& model, const io::feature_router& router,
                                              std::span<const std::uint32_t> prompt, std::uint32_t tokens,
                                              std::size_t top_k, bool active_only = false) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a basic_batch does: sessions join, are fed, draw together and leave.
+// The implementation of basic_batch: sessions join, are fed, draw together and leave.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 
 namespace intaglio::runtime {
 
-/// What a basic_batch does, in one place that does not move.
+/// The implementation of basic_batch; this object does not move.
 class running_batch : public batch_feeding {
  public:
   running_batch(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from,
@@ -99,7 +99,7 @@ class running_batch : public batch_feeding {
       device().on()->require_alive("step a batch");
       if (tokens == 0 || tokens > table().ring_size)
         throw argument_error("tokens of a step", "1 .. " + std::to_string(table().ring_size), std::to_string(tokens));
-      // Stages of a cut plan before the last one begin with the prompt while the last one draws.
+      // Earlier stages of a cut plan begin with the prompt while the last stage draws.
       const bool first = !run_->is_stage() || !ask_for_chunks();
       if (first) feed_waiting();
       decode(tokens);
@@ -140,7 +140,7 @@ class running_batch : public batch_feeding {
     of.history.back() = id;
     if (back != 0) {
       of.fed = (std::min)(of.fed, static_cast<std::uint32_t>(of.history.size()) - 1);
-      // The windows of caches may have gone on without what is behind them now.
+      // The caches' windows may have advanced without the current tokens.
       if (in_caches_ == whose.slot && table().config->sliding_window != 0) in_caches_ = slot_count();
     }
     if (of.ready) tell(whose.slot, of);
@@ -153,7 +153,7 @@ class running_batch : public batch_feeding {
       body_->check_ids(ids);
       body_->check_room(ids.size());
       const std::uint32_t chunk = body_->checked_chunk_of(options.chunk, ids.size());
-      settle();  // the text takes the caches
+      settle();  // the text uses the caches
       in_caches_ = slot_count();
       std::vector<float> out;
       guarded([&] {
@@ -182,29 +182,29 @@ class running_batch : public batch_feeding {
       copy_decoded();
     }
   }
-  /// Decodes tokens of a slot that is the only one. @param keeps its last logits
+  /// Decodes tokens of the only active slot. @param keeps keep its last logits
   void decode_alone(std::uint32_t slot, std::uint32_t tokens, bool keeps) {
     member& of = members_[slot];
     if (alone_ != slot) {
       settle();
       alone_from_ = static_cast<std::uint32_t>(of.history.size()) - 1;
-      const bool is_there = in_caches_ == slot && of.fed == alone_from_;  // nobody else was since
+      const bool is_there = in_caches_ == slot && of.fed == alone_from_;  // no other session has used the caches since
       in_caches_ = slot_count();
       guarded([&] { run_->enter_alone(slot, words_of(of), !is_there); });
       alone_ = slot;
-      of.told = 0;
+      of.reported = 0;
     }
     guarded([&] {
       run_->decode_alone(tokens, body_->submit_budget_ms);
       if (keeps) run_->keep_alone_logits(slot);
     });
   }
-  /// Who takes part in the next passes.
+  /// The sessions that take part in the next passes.
   struct those_ready {
-    std::uint32_t rows = 0, count = 0;  ///< rows: slots up to the last one of them
+    std::uint32_t rows = 0, count = 0;  ///< rows: number of slots up to the last such session
     bool keep_logits = false;
   };
-  /// Counts them, by groups too.
+  /// Counts the ready sessions, also for each group.
   those_ready count_ready() {
     those_ready out;
     rows_.assign(rows_.size(), 0);
@@ -215,7 +215,7 @@ class running_batch : public batch_feeding {
     }
     return out;
   }
-  /// @return passes; sessions with drafts may have drawn more
+  /// @return number of passes; sessions with drafts may have drawn more tokens
   std::uint32_t decode_some(std::uint32_t tokens) {
     const std::size_t first = drawn_.size();
     close_offers();
@@ -248,17 +248,18 @@ class running_batch : public batch_feeding {
         for (const std::uint32_t drawn : take_drafts(slot, of, ready, drafted))
           if (++taken, !take_drawn(slot, of, drawn, spoiled)) break;
         if (taken > 1) tell(slot, of);
-        else ++of.told;
+        else ++of.reported;
         continue;
       }
       of.drafting.decoded(tokens), of.right.decoded(tokens);
-      for (std::uint32_t i = 0; i < tokens; ++i, ++of.told)
-        if (!take_drawn(slot, of, alone ? run_->drawn_alone(of.told) : run_->drawn(slot, of.told), spoiled)) break;
+      for (std::uint32_t i = 0; i < tokens; ++i, ++of.reported)
+        if (!take_drawn(slot, of, alone ? run_->drawn_alone(of.reported) : run_->drawn(slot, of.reported), spoiled))
+          break;
     }
     remove_ended(first, spoiled);
     return tokens;
   }
-  /// @return whether the session goes on
+  /// @return whether the session continues
   bool take_drawn(std::uint32_t slot, member& of, std::uint32_t drawn, bool& spoiled) {
     if (drawn >= table().config->vocab_size) {
       drawn_.push_back({{slot, of.number}, -1, true, false});
@@ -271,7 +272,7 @@ class running_batch : public batch_feeding {
     return !last;
   }
   void remove_ended(std::size_t first, bool spoiled) {
-    // The spoiled ones first, so that nobody's last tokens are remembered behind pages of theirs.
+    // Sessions with spoiled pages first, so that no last tokens are remembered behind such pages.
     for (member& each : members_)
       if (each.is_spoiled) pool_->spoil(each.pages);
     const auto now = std::span(drawn_).subspan(first);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How the next token is picked: the parameters that a user sets, what is allowed, and the words of the state that the
+// How the next token is chosen: the parameters that a user sets, their ranges, and their words in the state that the
 // kernel reads.
 #pragma once
 
@@ -23,19 +23,19 @@ struct sampling_options {
   float top_p = 1;                       ///< over 0, at most 1; 1: off
   float min_p = 0;                       ///< 0 .. 1; 0: off
   float repeat_penalty = 1;              ///< finite, over 0; 1: off
-  std::optional<std::uint32_t>
-      repeat_last_n{};     ///< tokens back that the penalty looks at, at most the context; absent: 64, or all there are
-  std::uint64_t seed = 0;  ///< the draw is a function of seed and position alone
+  /// number of last tokens that the penalty looks at, at most the context; absent: 64, or all tokens if there are fewer
+  std::optional<std::uint32_t> repeat_last_n{};
+  std::uint64_t seed = 0;  ///< the draw is a function of only the seed and the position
 
   friend bool operator==(const sampling_options&, const sampling_options&) = default;
 };
 
 namespace runtime {
 
-/// Tokens back that the repetition penalty looks at unless the options say otherwise.
+/// Number of last tokens that the repetition penalty looks at by default.
 inline constexpr std::uint32_t default_repeat_last_n = 64;
 
-/// @error argument_error naming the parameter, its range and its value; nothing has been computed by then
+/// @error argument_error naming the parameter, its range and its value, before anything is computed
 inline void validate(const sampling_options& options, std::uint32_t vocab_size, std::uint32_t context) {
   const auto refuse = [](const char* what, const std::string& expected, const std::string& found) {
     throw argument_error(what, expected, found);
@@ -54,10 +54,10 @@ inline void validate(const sampling_options& options, std::uint32_t vocab_size, 
            std::to_string(*options.repeat_last_n));
 }
 
-/// Whether a token is drawn, as the sampler sees it, and not the most probable one.
+/// Whether the sampler draws a token by probability, instead of taking the most probable one.
 inline bool draws(const sampling_options& options) noexcept { return options.temperature >= 1e-6f; }
 
-/// Writes the parameters where kernels::state says; `words` is the start of the state.
+/// Writes the parameters at their offsets in kernels::state; `words` is the start of the state.
 inline void write_sampling(const sampling_options& options, std::span<std::uint32_t> words) {
   namespace state = kernels::state;
   words[state::temperature] =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the files of a session alone and of a batch's prefix have in common (io/session_file.hpp): the record of tokens,
+// The common part of the files of a single session and of a batch's prefix (io/session_file.hpp): the record of tokens,
 // sampler and note, bound to a plan and its weights.
 #pragma once
 
@@ -40,7 +40,7 @@ inline std::uint64_t weights_checksum(session_body& body, const weight_memory& w
   return *body.weight_sum;
 }
 
-/// A record of tokens and a note, but for what the caches have.
+/// Makes a record of tokens and a note, without the content of the caches.
 /// @error argument_error: the note is too long, or its sampling out of range; device_lost, out_of_memory
 inline io::session_record record_of(session_body& body, const weight_memory& weights,
                                     std::span<const std::int32_t> tokens, const session_note& note) {
@@ -59,7 +59,7 @@ inline io::session_record record_of(session_body& body, const weight_memory& wei
   return out;
 }
 
-/// The parameters in a record. @error file_error naming what is out of range
+/// The sampling parameters in a record. @error file_error naming a parameter that is out of range
 inline sampling_options saved_sampling(const io::session_reader& from, const session_body& body) {
   namespace state = kernels::state;
   const auto word = [&](std::uint32_t at) { return from.record().sampler[at - state::temperature]; };
@@ -85,7 +85,7 @@ inline std::string engraving_name(const plan::table& of) {
          std::string(kernels::cache_codec_of(of.cache_element).name);
 }
 
-/// @error file_error: a record of another engraving, or with tokens that the plan has not
+/// @error file_error: a record of another engraving, or with tokens that the plan does not have
 inline void expect_plan(const io::session_reader& from, const session_body& body) {
   using layout = io::session_layout;
   const io::session_record& record = from.record();
@@ -101,7 +101,7 @@ inline void expect_plan(const io::session_reader& from, const session_body& body
       from.refuse(layout::header_bytes + 4 * i, "token " + std::to_string(i),
                   "0 .. " + std::to_string(body.vocab_size() - 1), std::to_string(record.tokens[i]));
 }
-/// @error file_error: another number of bytes of the cache than the plan has for these positions
+/// @error file_error: the cache has another number of bytes than the plan needs for these positions
 inline void expect_cache_bytes(const io::session_reader& from, std::uint64_t bytes) {
   if (bytes != from.record().cache_bytes)
     from.refuse(io::session_layout::at_cache_bytes, "bytes of the cache", std::to_string(bytes),

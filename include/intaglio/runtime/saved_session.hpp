@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A session's state to and from a file (io/session_file.hpp): what the KV cache holds of the tokens so far goes along,
-// so that the next token is the one that an uninterrupted run draws.
+// Saves a session's state to a file and loads it (io/session_file.hpp). The file includes the KV cache of the tokens so
+// far, so that the next token is the same as in an uninterrupted run.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,14 @@ namespace intaglio {
 
 namespace runtime {
 
-/// A stretch of the KV cache that holds something.
+/// A used range of the KV cache.
 struct cache_slice {
-  std::uint32_t item = 0;  ///< of executor::caches()
+  std::uint32_t item = 0;  ///< index in executor::caches()
   std::uint64_t offset = 0, bytes = 0;
 };
 
-/// What the positions below `written` take of the caches: of keys whole octets, head by head; of values rows, where
-/// they are coded whole octets too. A ring
-/// that was written round is taken whole.
+/// The ranges of the caches that hold the positions below `written`: for keys whole octets, head by head; for values
+/// rows, or whole octets where they are coded. A ring that was written all around is used completely.
 inline std::vector<cache_slice> used_slices(const plan::table& of, std::uint32_t written) {
   std::vector<cache_slice> out;
   if (written == 0) return out;
@@ -47,14 +46,14 @@ inline std::vector<cache_slice> used_slices(const plan::table& of, std::uint32_t
   return out;
 }
 
-/// @error argument_error: a model that is cut over devices, each of which has a part of the cache
+/// @error argument_error: a model that is cut over devices, since each device has only a part of the cache
 [[gnu::cold]] inline void expect_uncut(const session_body& body) {
   if (body.run->is_stage())
     throw argument_error("saved session", "a model on one device", "one that is cut over several");
 }
 
-/// @error file_error: the place or the disk; argument_error: the note is too long, or its sampling out of range;
-/// device_lost, out_of_memory
+/// @error file_error: the path or the disk; argument_error: the note is too long, or its sampling out of range;
+///   device_lost, out_of_memory
 inline void save_session(session_body& body, const std::filesystem::path& path, const session_note& note) {
   expect_uncut(body);
   if (body.run->adapter().number != 0)
@@ -88,9 +87,9 @@ inline void save_session(session_body& body, const std::filesystem::path& path, 
   to.commit();
 }
 
-/// Takes a saved session's place: all is checked before anything of the present one is lost.
-/// @error file_error: not a sound file, or one of another model, of other weights, of another engraving; device_lost,
-/// out_of_memory
+/// Replaces the session's state by a saved one. Everything is checked before the present state is lost.
+/// @error file_error: a damaged file, or a file of another model, of other weights, of another engraving; device_lost,
+///   out_of_memory
 inline session_note restore_session(session_body& body, const std::filesystem::path& path) {
   expect_uncut(body);
   using layout = io::session_layout;
@@ -98,7 +97,7 @@ inline session_note restore_session(session_body& body, const std::filesystem::p
   const io::session_record& record = from.record();
   const plan::table& table = *body.table;
   expect_plan(from, body);
-  if (record.adapter != 0)  // of a batch (batch_prefixes.hpp)
+  if (record.adapter != 0)  // only a batch's prefix has one (batch_prefixes.hpp)
     from.refuse(layout::at_adapter, "adapter of the session", "0 (none)", std::to_string(record.adapter));
   if (record.written > std::uint64_t{table.context} + table.max_tokens)
     from.refuse(layout::at_written, "positions written",
@@ -114,7 +113,7 @@ inline session_note restore_session(session_body& body, const std::filesystem::p
   expect_weights(from, body, body.run->weights());
 
   body.run->drain();
-  body.history.clear();  // should what follows fail, nothing is relied on
+  body.history.clear();  // if the next steps fail, no token counts as cached
   body.cached = 0;
   body.run->choose({0, 0});
   gpu::transfer to(body.device);
@@ -129,7 +128,7 @@ inline session_note restore_session(session_body& body, const std::filesystem::p
   if (kept != 0)
     to.upload(body.run->recurrent().buffer(), 0, kept,
               [&](std::span<std::byte> into, std::uint64_t at) { from.cache(done + at, into); });
-  if (record.cached != 0)  // the repetition penalty looks them up there
+  if (record.cached != 0)  // the repetition penalty looks up tokens there
     to.upload(body.run->state(), std::uint64_t{4} * kernels::state::history(table.max_tokens),
               std::as_bytes(std::span(record.tokens).first(record.cached)));
   to.finish();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The head of a cross-encoder: a text's first state becomes one number. It is a product of a vector or two, on the
+// The head of a cross-encoder, which makes one number of a text's first state. It is a product of one or two matrices,
+// computed on the host.
 // host.
 #pragma once
 
@@ -16,11 +17,11 @@
 
 namespace intaglio::runtime {
 
-/// w . tanh(D x + d) + b, or w . x + b where there is no D.
+/// Computes w . tanh(D x + d) + b, or w . x + b for a model without D.
 /// @source transformers, BertPooler and BertForSequenceClassification
 class score_head {
  public:
-  /// The head of a cross-encoder; nothing where the model has none.
+  /// The head of a cross-encoder; empty if the model has none.
   /// @param from a checkpoint with its tensors  @error file_error: values that cannot be read
   [[gnu::cold]] static std::optional<score_head> of(const io::checkpoint& from) {
     if (from.packed() != nullptr || from.find("cls.output.weight") == nullptr) return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sessions whole: the constructors that know the plans, and what they run.
+// Definitions of sessions: the constructors, which know the plans, and the code that they run.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -11,7 +11,7 @@
 
 #if defined(__clang__)
 #pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wpragma-clang-attribute"  // all may have been included before
+#pragma clang diagnostic ignored "-Wpragma-clang-attribute"  // all headers may have been included before
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #endif
 

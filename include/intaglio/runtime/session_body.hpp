@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a session owns, and who may use it when: one call or one running generation at a time, from one thread at a
-// time.
+// The data that a session owns, and the rule for its use: one call or one running generation at a time, from one thread
+// at a time.
 #pragma once
 
 #include <algorithm>
@@ -24,30 +24,29 @@
 
 namespace intaglio::runtime {
 
-/// The state behind a session. `history` holds every token fed or drawn, by position; the first `cached` of them are in
-/// the KV cache. The last one may be drawn and not fed yet: a decode pass takes it as its input.
+/// The data of a session. `history` holds every token fed or drawn, by position; the first `cached` of them are in the
+/// KV cache. The last one may be drawn and not fed yet: the next decode pass feeds it.
 struct session_body {
   gpu::device device;
   const plan::table* table;
   double submit_budget_ms;
   std::optional<gpu::pipeline_cache> cache;
-  std::shared_ptr<const void> stage;  ///< of a plan that is cut: what run's plan is made of
+  std::shared_ptr<const void> stage;  ///< of a cut plan: owns the plan that `run` uses
   std::unique_ptr<executor> run;
   std::optional<io::tokenizer> tokens;
   std::optional<io::chat_template> chat;
-  std::optional<file_error> no_chat;    ///< why there is none
+  std::optional<file_error> no_chat;    ///< reason why there is no template
   std::string path;                     ///< of the checkpoint, for errors
-  std::optional<score_head> score;      ///< of a cross-encoder
-  std::optional<pooling> file_pooling;  ///< of embeddings, where the checkpoint says it
+  std::optional<score_head> score;      ///< for a cross-encoder
+  std::optional<pooling> file_pooling;  ///< for embeddings, where the checkpoint says it
   std::vector<std::string> warnings;
   std::vector<std::int32_t> history;
   std::uint32_t cached = 0;
-  bool find_first_nan = false;      ///< as session_options has it
-  bool prove_kernels = true;        ///< as session_options has it
-  std::vector<std::uint32_t> feed;  ///< tokens of the next pass
-  std::optional<std::uint64_t>
-      weight_sum;         ///< of the weights in device memory, once somebody asked (saved_session.hpp)
-  draft_budget drafting;  ///< what prompt lookup may spend
+  bool find_first_nan = false;              ///< as in session_options
+  bool prove_kernels = true;                ///< as in session_options
+  std::vector<std::uint32_t> feed;          ///< tokens of the next pass
+  std::optional<std::uint64_t> weight_sum;  ///< of the weights in device memory, once it was needed (saved_session.hpp)
+  draft_budget drafting;                    ///< time that prompt lookup may spend
   std::atomic<bool> busy{false};
 
   session_body(gpu::device on, const plan::table& of, double budget_ms)
@@ -57,7 +56,7 @@ struct session_body {
     feed.reserve(of.max_tokens);
   }
 
-  /// Tokens of the widest pass of a sequence: of a cut plan those that every stage has room for.
+  /// Number of tokens in the widest pass of a sequence; for a cut plan the number that every stage has room for.
   std::uint32_t prefill_tokens, logits_tokens, verify_tokens;
 
   std::uint32_t vocab_size() const { return table->config->vocab_size; }
@@ -68,9 +67,9 @@ struct session_body {
     return *tokens;
   }
 
-  /// Tokens of a conversation up to where the answer begins.
-  /// @error argument_error: no tokenizer, or an order of turns that the model's template refuses; file_error: no known
-  /// template
+  /// Tokens of a conversation up to the beginning of the answer.
+  /// @error argument_error: no tokenizer, or an order of turns that the model's template refuses; file_error: an
+  ///   unknown template
   std::vector<std::int32_t> encode(std::span<const io::chat_message> conversation) const {
     require_head();
     const io::tokenizer& words = tokenizer();
@@ -78,26 +77,27 @@ struct session_body {
     return chat->encode(words, conversation, true);
   }
 
-  /// @error argument_error: an id that is no token
+  /// @error argument_error: an id that is not a token
   void check_ids(std::span<const std::int32_t> ids) const {
     for (std::size_t i = 0; i < ids.size(); ++i)
       if (ids[i] < 0 || static_cast<std::uint32_t>(ids[i]) >= vocab_size())
         throw argument_error("token id " + std::to_string(i), "0 .. " + std::to_string(vocab_size() - 1),
                              std::to_string(ids[i]));
   }
-  /// @error argument_error naming both numbers
+  /// @error argument_error naming the number of tokens and the room
   void check_room(std::size_t tokens_wanted) const {
     if (tokens_wanted > table->context)
       throw argument_error("prompt", "at most " + std::to_string(table->context) + " tokens (the context)",
                            std::to_string(tokens_wanted) + " tokens");
   }
-  /// @error argument_error: the model has no head, and texts no next token
+  /// @error argument_error: the model has no head, so that texts have no next token
   void require_head() const {
     if (family_of(table->config->model_type).encoder)
       throw argument_error("model", "a decoder, whose texts have a next token",
                            "an encoder (" + std::string(name(table->config->model_type)) + "), which gives embeddings");
   }
-  /// An encoder's text is one pass: its tokens see each other. @error argument_error: a chunk that cuts it
+  /// Checks that an encoder's text is one pass, since its tokens attend to each other. @error argument_error: a chunk
+  /// that splits the text
   std::uint32_t checked_chunk_of(std::uint32_t chunk, std::size_t text) const {
     const std::uint32_t out = checked_chunk(chunk);
     if (family_of(table->config->model_type).encoder && out < text)
@@ -113,11 +113,11 @@ struct session_body {
     return chunk != 0 ? chunk : prefill_tokens;
   }
 
-  /// The chunk of a prompt that is fed, 0 standing for as many as there may be at once: begin_chunk() then takes those
-  /// of chunks, or of chunks of long prompts.
+  /// The chunk of a prompt that is fed; 0: the largest number at once, which begin_chunk() takes from chunks or from
+  /// chunks of long prompts.
   std::uint32_t fed_chunk(std::uint32_t chunk) const { return chunk != 0 ? checked_chunk(chunk) : table->max_tokens; }
 
-  /// Replaces the history; what it has in common with the old one stays in the KV cache.
+  /// Replaces the history; a beginning in common with the old one stays in the KV cache.
   void replace(std::span<const std::int32_t> ids) {
     const std::size_t limit = (std::min<std::size_t>)({ids.size(), history.size(), cached});
     std::size_t same = 0;
@@ -126,7 +126,7 @@ struct session_body {
     cached = run->kept(static_cast<std::uint32_t>(same));
   }
 
-  /// After a failure of the device nothing in the KV cache is relied on; the tokens stay and will be fed anew.
+  /// Runs a call and handles its failure: the KV cache counts as empty then; the tokens stay and will be fed anew.
   template <class Body>
   decltype(auto) recovering(Body&& body) {
     try {
@@ -138,7 +138,7 @@ struct session_body {
     }
   }
 
-  /// Passes that feed `chunk` tokens at a time: one by one, where decode tells of each, they are decode's.
+  /// The kind of pass that feeds `chunk` tokens at a time; single tokens use decode passes where these leave traces.
   pass_kind feeding(std::uint32_t chunk) const {
     return chunk == 1 && table->trace.top != 0 ? pass_kind::decode : pass_kind::prefill;
   }
@@ -152,8 +152,8 @@ struct session_body {
     run->begin(kind, cached, feed, sampling, passes);
   }
 
-  /// Begins a pass over the next chunk of the history up to `until`; stages of a cut plan before this one go on with
-  /// those behind it. @return its tokens
+  /// Begins a pass over the next chunk of the history up to `until`; earlier stages of a cut plan continue with the
+  /// chunks behind it. @return number of its tokens
   std::uint32_t begin_chunk(std::uint32_t until, std::uint32_t chunk) {
     const std::uint32_t left = until - cached, many = chunk <= prefill_tokens ? 0 : long_chunk(left),
                         count = many != 0 ? many : (std::min)({chunk, prefill_tokens, left});
@@ -180,7 +180,7 @@ struct session_body {
       run->drain();
     });
   }
-  /// Submits the whole job, waiting where too much is in flight.
+  /// Submits the whole job; waits where too many submissions are on the device.
   void submit_all() {
     while (run->pending()) {
       if (!run->may_submit()) run->wait();
@@ -188,16 +188,15 @@ struct session_body {
     }
   }
 
-  std::future<void> making_text;  ///< tokens and chat, while weights stream; goes first, and waits
+  std::future<void> making_text;  ///< makes tokens and chat while weights are loaded; destroyed first, which waits
 };
 
-/// Holds a session for one call or one generation.
+/// Reserves a session for one call or one generation.
 class session_use {
  public:
   session_use() = default;
   /// @error argument_error: the session was moved from, or is in use by another call, another thread or a running
-  /// generation;
-  ///        device_lost: the device was lost before
+  ///   generation; device_lost: the device was lost before
   explicit session_use(std::shared_ptr<session_body> body) {
     if (!body) throw argument_error("session", "one with a model", "one that was moved from");
     if (body->busy.exchange(true, std::memory_order_acquire))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The KV caches of a session or a batch in device memory, and the addresses that all of its sequences share.
+// The KV caches of a session or a batch in device memory, and the addresses that all sequences share.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace intaglio::runtime {
 
-/// Keys and values of each layer in turn; a layer that shares another's has the other's items.
-/// @param bytes_of gives a layer's plan::layer_cache
+/// Allocates keys and values of each layer in turn; a layer that shares another layer's cache uses the other's items.
+/// @param bytes_of returns a layer's plan::layer_cache
 template <class BytesOf>
 placed_items place_caches(const gpu::device& on, const plan::table& of, std::string_view label, BytesOf&& bytes_of) {
   std::vector<std::uint64_t> sizes;
@@ -30,7 +30,7 @@ placed_items place_caches(const gpu::device& on, const plan::table& of, std::str
   return out;
 }
 
-/// Writes the addresses of keys and values by layer.
+/// Appends the addresses of keys and values by layer.
 inline void add_caches(const placed_items& caches, std::vector<std::uint64_t>& keys,
                        std::vector<std::uint64_t>& values) {
   for (std::size_t i = 0; i + 1 < caches.items.size(); i += 2) {

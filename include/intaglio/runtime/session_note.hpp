@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a program keeps in a file beside a saved session.
+// A program's note in the file of a saved session.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace intaglio {
 
-/// What a program keeps with a session.
+/// A program's note in the file of a saved session.
 struct session_note {
-  sampling_options
-      sampling{};      ///< with which the session goes on; the draw depends on these, the tokens and the position alone
-  std::string text{};  ///< the program's own, at most 64 MiB
+  /// options of the session's next tokens, which depend only on these, the tokens and the position
+  sampling_options sampling{};
+  std::string text{};  ///< the program's own text, at most 64 MiB
 };
 
 }  // namespace intaglio

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a session is made.
+// Options for loading a session.
 #pragma once
 
 #include <cstdint>
@@ -16,45 +16,48 @@ class feature_changes;
 
 namespace intaglio::runtime {
 
-/// How far a load has come.
+/// Progress of a load.
 struct load_progress {
-  std::uint64_t bytes_done = 0, bytes_total = 0;      ///< of weights: loaded; in all
-  std::uint32_t tensors_done = 0, tensors_total = 0;  ///< of the plan: loaded; in all
-  double seconds_left = 0;                            ///< at the speed so far
+  std::uint64_t bytes_done = 0, bytes_total = 0;      ///< bytes of weights: loaded; in all
+  std::uint32_t tensors_done = 0, tensors_total = 0;  ///< tensors of the plan: loaded; in all
+  double seconds_left = 0;                            ///< estimated from the speed so far
 };
-/// Called from the loading thread, about once a piece; what it throws ends the load and reaches the caller.
+/// Called from the loading thread, about once a piece. An exception that it throws ends the load and reaches the
+/// caller.
 using load_callback = std::function<void(const load_progress&)>;
 
-/// Where a device reads the weights of a packed file.
+/// From which memory a device reads the weights of a packed file.
 enum class weight_place : std::uint8_t {
-  automatic,        ///< mapped where host and device share memory and the driver takes it, else copied
-  copied,           ///< in memory of the device
-  mapped,           ///< where the file is mapped, also across a bus
-  features_mapped,  ///< the FFNs' where the file is mapped, the others in memory of the device
+  automatic,        ///< mapped where host and device share memory and the driver allows it, else copied
+  copied,           ///< in device memory
+  mapped,           ///< in the mapped file, also across a bus
+  features_mapped,  ///< FFN weights in the mapped file, other weights in device memory
 };
 
 }  // namespace intaglio::runtime
 
 namespace intaglio {
 
-/// How far a load has come, as session_options::progress is told.
+/// Progress of a load, as session_options::progress receives it.
 using load_progress = runtime::load_progress;
 
-/// How a session is made.
+/// Options for loading a session.
 struct session_options {
-  runtime::load_callback progress{};  ///< told how far the load has come; what it throws ends the load
+  runtime::load_callback progress{};  ///< receives the progress of the load; an exception ends the load
   std::optional<std::string>
-      cache_folder{};             ///< of compiled pipelines; absent: gpu::default_cache_folder(), empty: none
+      cache_folder{};             ///< for compiled pipelines; absent: gpu::default_cache_folder(), empty: none
   double submit_budget_ms = 250;  ///< no submission is planned to take the device longer
-  bool prove_kernels = true;  ///< hold each kernel against the reference when it first runs on this device and driver
+  bool prove_kernels = true;  ///< compare each kernel with the reference when it first runs on this device and driver
   bool find_first_nan =
-      false;  ///< debugging: where logits are no numbers, the error names the first state that is none; feeds all anew
-  unsigned load_threads = 0;                                       ///< that repack weights; 0: as the machine has
-  runtime::weight_place place = runtime::weight_place::automatic;  ///< where the device reads a packed file's weights
-  std::optional<std::uint64_t> weight_budget{};  ///< bytes of weights that device memory may take: FFNs of the last
-                                                 ///< layers that it does not take are read across the bus
+      false;  ///< debugging: where logits are not finite, the error names the first such state; feeds all tokens anew
+  /// threads that repack weights; 0: as many as the machine has
+  unsigned load_threads = 0;
+  /// from which memory the device reads a packed file's weights
+  runtime::weight_place place = runtime::weight_place::automatic;
+  std::optional<std::uint64_t> weight_budget{};  ///< bytes of weights that device memory may hold: FFNs of the last
+                                                 ///< layers that do not fit are read across the bus
   const io::feature_changes* patch = nullptr;    ///< changes to the features of FFNs (docs/walk.md), read while loading
-  io::template_renderer templates{};    ///< of chat templates that the library does not know: io::jinja_renderer()
+  io::template_renderer templates{};    ///< renders chat templates that the library does not know: io::jinja_renderer()
   io::checkpoint_options checkpoint{};  ///< how an I2_S file is laid out
 };
 

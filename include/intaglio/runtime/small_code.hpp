@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What runs once a start, readers of files, plans and the making of devices, as small code where clang compiles it, as
-// runtime/session.hpp does with the rest: hello has more than 3 MB otherwise. What works on each weight, and
-// tokenizers, are included before and stay fast code.
+// Includes code that runs once at start (readers of files, plans, creation of devices) as small code where clang
+// compiles it, as runtime/session.hpp does with the rest: the program hello has more than 3 MB otherwise. Code that
+// processes each weight, and tokenizers, are included before and stay fast code.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@
 
 #if defined(__clang__)
 #pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wpragma-clang-attribute"  // all may have been included before
+#pragma clang diagnostic ignored "-Wpragma-clang-attribute"  // all headers may have been included before
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #endif
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The ends of a stage's passes on one device: rows of the stream go through host memory that the device reads and
-// writes, by copies that are recorded once.
+// The input and output of a stage's passes on one device: rows of the stream cross host memory that the device reads
+// and writes, by copies that are recorded once.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -23,17 +23,18 @@
 
 namespace intaglio::runtime {
 
-/// Stages before a runner's own: asked for passes by one link, they hand the rows over by another.
+/// The stages before a runner's own stage: one link asks them for passes, another link brings the rows.
 struct stages_before {
   std::shared_ptr<stage_link> asked, given;
-  std::size_t room = 1;  ///< passes that may be asked for at once
+  std::size_t room = 1;  ///< number of passes that may be asked for at once
 };
 
 class stage_crossing final : public stage_ends {
  public:
   static constexpr std::size_t ways_out = pass_runner::max_in_flight;
 
-  /// @param state of the runner, outlives this  @param before of a session's own stage; nothing: rows are supplied
+  /// @param state of the runner, outlives this  @param before stages before a session's own stage; empty: rows are
+  ///   supplied
   /// @error out_of_memory, device_lost
   stage_crossing(const gpu::device& on, const plan::table& of, const gpu::buffer& state, stages_before before = {})
       : device_(on), table_(&of), before_(std::move(before)), row_bytes_(std::uint64_t{4} * of.config->hidden_size),
@@ -45,12 +46,12 @@ class stage_crossing final : public stage_ends {
     if (before_.asked) make_history(state);
   }
 
-  /// Rows of the next pass, where no stages are asked for them. @param rows outlive the call of before()
+  /// Sets the rows of the next pass, where there are no stages to ask. @param rows outlive the call of before()
   void supply(std::span<const std::byte> rows) noexcept { supplied_ = rows; }
-  /// Where the rows of the next pass go: one of `ways_out` places, so that those of the pass before can be read
-  /// meanwhile.
+  /// Chooses the memory for the rows of the next pass: one of `ways_out` places, so that the rows of the previous pass
+  /// can be read meanwhile.
   void give_to(std::size_t place) noexcept { place_ = place; }
-  /// f32 [tokens, hidden_size] of the last pass that gave to a place, which must be done.
+  /// f32 [tokens, hidden_size] of the last pass that wrote to a place; the pass must be done.
   std::span<const std::byte> given(std::size_t place, std::uint32_t tokens) const {
     return outgoing_.mapped().subspan(place * box_bytes_, tokens * row_bytes_);
   }
@@ -124,20 +125,20 @@ class stage_crossing final : public stage_ends {
     std::array<gpu::recording, boxes> in;
     std::array<gpu::recording, ways_out> out;
   };
-  /// A pass that the stages before were asked for and whose rows were not taken yet.
+  /// A pass that the earlier stages were asked for and whose rows were not taken yet.
   struct pass {
     pass_kind kind;
     std::uint32_t position;
     std::vector<std::uint32_t> tokens;
-    bool begun;  ///< by the runner
+    bool begun;  ///< the runner has begun it
     std::uint32_t end() const { return position + static_cast<std::uint32_t>(tokens.size()); }
     bool is(pass_kind other, std::uint32_t at, std::span<const std::uint32_t> ids) const {
       return kind == other && position == at && std::equal(ids.begin(), ids.end(), tokens.begin(), tokens.end());
     }
   };
 
-  /// The sampler reads tokens of the history, which a stage without an embedding does not write: where it does, all of
-  /// them are copied.
+  /// The sampler reads tokens of the history, which a stage without an embedding does not write: where it reads them,
+  /// all of them are copied.
   void make_history(const gpu::buffer& state) {
     history_.resize(table_->context);
     const std::uint64_t bytes = std::uint64_t{4} * table_->context;
@@ -161,7 +162,7 @@ class stage_crossing final : public stage_ends {
   [[noreturn]] void refuse_end() const {
     throw device_error(device_.label(), "take rows of the stream", "the stages before this one have ended");
   }
-  /// Takes what came of the oldest pass.
+  /// Takes the rows or the failure of the oldest pass.
   void take() {
     if (!before_.given->take(taken_)) refuse_end();
     asked_.pop_front();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What joins a stage of a cut plan (plan/cut.hpp) to those before and behind it, as a pass_runner sees it.
+// Connects a stage of a cut plan (plan/cut.hpp) to the stages before and behind it, as a pass_runner uses it.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -17,27 +17,28 @@ namespace intaglio::runtime {
 /// Copies rows of the stream in before each pass and out behind it. Used by the runner's thread.
 class stage_ends {
  public:
-  static constexpr std::size_t most_commands = 3;  ///< command buffers that before() or behind() give at most
+  static constexpr std::size_t most_commands = 3;  ///< most command buffers that before() or behind() return
 
   virtual ~stage_ends() = default;
   stage_ends(const stage_ends&) = delete;
   stage_ends& operator=(const stage_ends&) = delete;
 
-  /// A job is begun, or its next pass: the stages before are asked for the rows of it.
-  /// @error what failed there
+  /// Asks the earlier stages for the rows of a job's first or next pass.
+  /// @error the error of an earlier stage
   virtual void ask(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens) = 0;
-  /// Has the stages before begin passes that will be asked for, as many as there is room for: chunks of the tokens from
-  /// a position on.
+  /// Asks the earlier stages to begin passes that will be needed later, as many as there is room for: chunks of the
+  /// tokens from a position on.
   /// @return the position behind the last one
   virtual std::uint32_t ask_ahead(pass_kind kind, std::uint32_t position, std::span<const std::int32_t> tokens,
                                   std::uint32_t chunk) = 0;
   /// Waits for the rows of the pass that was asked for and writes them where its commands read them.
-  /// @param box of the mailbox, whose last use is done  @param penalised whether the sampler reads the history
-  /// @return command buffers, written to `into`, that go in front of the pass  @error what failed in a stage before
+  /// @param box index of the mailbox, whose last use is done  @param penalised whether the sampler reads the history
+  /// @return number of command buffers, written to `into`, that run before the pass  @error the error of an earlier
+  ///   stage
   virtual std::size_t before(pass_kind kind, std::size_t box, bool penalised, VkCommandBuffer* into) = 0;
-  /// @return command buffers, written to `into`, that go behind the pass
+  /// @return number of command buffers, written to `into`, that run behind the pass
   virtual std::size_t behind(pass_kind kind, VkCommandBuffer* into) = 0;
-  /// Records the copies of a kind of pass. @param arena that its sequence is recorded with
+  /// Records the copies of a kind of pass. @param arena with which its sequence is recorded
   virtual void record(pass_kind kind, const plan::sequence& of, const gpu::buffer& arena) = 0;
 
  protected:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Messages from a stage of a cut plan to the next one: a pass, and the rows of the stream that go into it.
+// Messages from a stage of a cut plan to the next stage: a pass, and the rows of the stream that it starts with.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -17,8 +17,8 @@
 namespace intaglio::runtime {
 
 /// A pass over `count` tokens. Payload: u32 [count] of token ids for the first stage, f32 [count, hidden_size] for the
-/// others. Of a pass that failed in a stage the failure goes on in its place. Calls of a batch are `words`
-/// (batch_calls.hpp), whose payload is rows alone.
+/// others. If the pass failed in a stage, the failure is passed on instead. Calls of a batch are `words`
+/// (batch_calls.hpp), whose payload is only rows.
 struct stage_message {
   pass_kind kind = pass_kind::decode;
   std::uint32_t position = 0, count = 0;
@@ -27,31 +27,31 @@ struct stage_message {
   std::exception_ptr failure;
 };
 
-/// A way from one stage to the next, used by one thread at each end.
+/// A link from one stage to the next, used by one thread at each end.
 class stage_link {
  public:
   virtual ~stage_link() = default;
   stage_link(const stage_link&) = delete;
   stage_link& operator=(const stage_link&) = delete;
 
-  /// Hands a message over; what is in it afterwards is free for use. Waits while there is no room.
+  /// Sends a message; its buffers may be reused afterwards. Waits while there is no room.
   /// @return false: the link has ended
   virtual bool put(stage_message& message) = 0;
   /// Waits for the next message. @return false: the link has ended
   virtual bool take(stage_message& message) = 0;
-  /// Whether take() would not wait: a message is there, or the link has ended.
+  /// Whether take() would not wait: a message has arrived, or the link has ended.
   virtual bool ready() = 0;
-  /// No more messages, in either direction.
+  /// Ends the link in both directions.
   virtual void end() noexcept = 0;
 
  protected:
   stage_link() = default;
 };
 
-/// Between two threads of a process. Buffers go round, so that nothing is allocated once all were in use.
+/// A link between two threads of a process. Buffers are reused, so that nothing is allocated once all were in use.
 class local_link final : public stage_link {
  public:
-  /// @param room messages that wait at most
+  /// @param room most messages that wait
   explicit local_link(std::size_t room) : waiting_(room) {}
 
   bool put(stage_message& message) override {

@@ -30,7 +30,7 @@ class stop_text {
                              std::to_string(stop.size()) + " bytes");
   }
 
-  /// Appends to `out` what is now sure to precede any stop string. Once stopped() nothing more comes.
+  /// Appends to `out` the text that surely precedes any stop string. Once stopped() it appends nothing.
   void add(std::string_view piece, std::string& out) {
     if (stopped_) return;
     if (stops_.empty()) {
@@ -38,8 +38,8 @@ class stop_text {
       return;
     }
     held_ += piece;
-    // The one that is complete first wins, of those the longest: so the text does not depend on how it was cut into
-    // pieces.
+    // The stop string that is complete first wins; of several, the longest. So the result does not depend on how the
+    // text was cut into pieces.
     std::size_t begin = 0, end = std::string::npos;
     for (const auto& stop : stops_) {
       const std::size_t at = held_.find(stop);
@@ -58,7 +58,7 @@ class stop_text {
     held_.erase(0, sure);
   }
 
-  /// The stream has ended without a stop: appends what was held back.
+  /// Notes that the stream has ended without a stop string, and appends the text that was held back.
   void finish(std::string& out) {
     out += held_;
     held_.clear();
@@ -67,7 +67,7 @@ class stop_text {
   bool stopped() const noexcept { return stopped_; }
 
  private:
-  /// Length of the longest end of the held text that starts a stop string.
+  /// Length of the longest end of the held text that is a beginning of a stop string.
   std::size_t undecided() const {
     std::size_t longest = 0;
     for (const auto& stop : stops_)

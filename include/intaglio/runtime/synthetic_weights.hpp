@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Weights of a plan's true shapes with made-up values, straight into device memory: speed without a file. Ternary codes
-// are random with a third of each, norms are 1, dense values are small, so that activations stay finite. How many gates
-// are zero can be chosen.
+// Fills device memory with made-up weights of a plan's true shapes, to measure speed without a file. Ternary codes are
+// random with a third of each, norms are 1, and dense values are small, so that activations stay finite. The share of
+// gates that are zero can be chosen.
 #pragma once
 
 #include <cstring>
@@ -19,7 +19,7 @@
 
 namespace intaglio::runtime {
 
-/// Next of a 64-bit xorshift; state must not be 0.
+/// The next number of a 64-bit xorshift; state must not be 0.
 constexpr std::uint64_t next_random(std::uint64_t& state) {
   state ^= state << 13;
   state ^= state >> 7;
@@ -50,7 +50,7 @@ inline std::uint32_t synthetic_word(const plan::weight& w, std::uint64_t& random
       break;
     case plan::weight_layout::row_codes:
     case plan::weight_layout::row_scales:
-      break;  // those two are made of a matrix
+      break;  // these layouts are computed from a matrix
   }
   const auto small_value = [&] {
     return static_cast<float>(static_cast<std::int32_t>(next_random(random) >> 40) - (1 << 23)) * 0x1p-28f;
@@ -63,7 +63,7 @@ inline std::uint32_t synthetic_word(const plan::weight& w, std::uint64_t& random
   return low | static_cast<std::uint32_t>(half()) << 16;
 }
 
-/// Groups of rows of blocks, about a mebibyte: random codes, scales of a size that leaves weights as small as those of
+/// Groups of rows of blocks, about a mebibyte: random codes, with scales that make the weights as small as those of
 /// floats.
 inline std::vector<std::uint32_t> synthetic_groups(const plan::weight& w, std::uint64_t& random) {
   const kernels::codec_info& block = kernels::info(w.codec);
@@ -84,16 +84,16 @@ inline std::vector<std::uint32_t> synthetic_groups(const plan::weight& w, std::u
   return out;
 }
 
-/// How made-up weights are.
+/// Options of made-up weights.
 struct synthetic_options {
   std::uint64_t seed = 1;
-  /// Share of gate outputs that are zero behind a ReLU, 0 to 1, to a few percent; absent: half, as it comes. One column
-  /// of the stream is made so large that it alone decides every gate.
+  /// Share of gate outputs that are zero behind a ReLU, 0 to 1, exact to a few percent; absent: about half, by chance.
+  /// One column of the stream is made so large that it alone decides every gate.
   std::optional<double> relu_zeros{};
-  std::optional<std::uint64_t> budget{};  ///< as load_options has it
+  std::optional<std::uint64_t> budget{};  ///< as in load_options
 };
 
-/// What a layer turns by, as a session has it.
+/// Words of a layer's rotary frequencies, as in a session.
 inline std::vector<std::uint32_t> rope_words(const plan::weight& w, std::uint32_t layer,
                                              const longrope_factors& factors) {
   std::vector<std::uint32_t> out;
@@ -102,7 +102,7 @@ inline std::vector<std::uint32_t> rope_words(const plan::weight& w, std::uint32_
   return out;
 }
 
-/// What a weight begins with; the rest repeats it. Whole rows of matrices and whole row groups of tiles, about a
+/// The beginning of a weight; the rest repeats it. It has whole rows of matrices and whole row groups of tiles, about a
 /// mebibyte.
 inline std::vector<std::uint32_t> synthetic_pattern(const plan::weight& w, const synthetic_options& options,
                                                     std::uint64_t& random) {
@@ -116,14 +116,14 @@ inline std::vector<std::uint32_t> synthetic_pattern(const plan::weight& w, const
       static_cast<std::size_t>((std::min)(words, (std::max<std::uint64_t>)((1u << 18) / unit, 1) * unit)));
   for (auto& word : out) word = synthetic_word(w, random);
   if (!options.relu_zeros) return out;
-  constexpr float strong = 1000;  // in the stream's first column; what layers add stays under 1% of it
+  constexpr float strong = 1000;  // in the stream's first column; the layers' contributions stay under 1% of it
   if (w.layout == plan::weight_layout::matrix)
     for (std::size_t row = 0; row < out.size(); row += static_cast<std::size_t>(unit))
       out[row] = w.codec == kernels::codec::f32   ? std::bit_cast<std::uint32_t>(strong)
                  : w.codec == kernels::codec::f16 ? (out[row] & 0xFFFF0000u) | f16_from_f32(strong)
                                                   : (out[row] & 0xFFFF0000u) | bf16_from_f32(strong);
   // Column 0 is the lowest two bits of a row's first word.
-  const auto set_first = [&](std::uint32_t& word, double share) {  // of -1, all others are +1
+  const auto set_first = [&](std::uint32_t& word, double share) {  // share of -1; all others are +1
     word = (word & ~3u) | (static_cast<double>(next_random(random) >> 11) * 0x1p-53 < share ? 0u : 2u);
   };
   const bool gate_up = w.order == plan::row_order::gate_up;  // gate, up, gate, up
@@ -137,7 +137,7 @@ inline std::vector<std::uint32_t> synthetic_pattern(const plan::weight& w, const
   return out;
 }
 
-/// Codes or scales of the rows with which a matrix begins.
+/// Codes or scales of the first rows of a matrix.
 inline std::vector<std::uint32_t> synthetic_row_codes(const plan::weight& w, const std::vector<std::uint32_t>& matrix) {
   const bool f32 = w.codec == kernels::codec::f32, scales = w.layout == plan::weight_layout::row_scales;
   const std::size_t columns = w.columns, rows = matrix.size() * 4 / (columns * (f32 ? 4 : 2));
@@ -161,7 +161,7 @@ inline std::vector<std::uint32_t> synthetic_row_codes(const plan::weight& w, con
   return words;
 }
 
-/// Memory for all weights, filled.
+/// Allocates and fills memory for all weights.
 /// @error argument_error: relu_zeros outside of 0 to 1; out_of_memory, device_lost, device_error
 inline weight_memory synthetic_weights(const gpu::device& on, const plan::table& of,
                                        const synthetic_options& options = {}) {
@@ -170,7 +170,7 @@ inline weight_memory synthetic_weights(const gpu::device& on, const plan::table&
   weight_memory out = allocate_weights(on, of, 0, options.budget);
   gpu::transfer uploads(on);
   std::uint64_t random = options.seed * 2 + 1;
-  std::map<std::uint32_t, std::vector<std::uint32_t>> matrices;  // by slot: what they begin with
+  std::map<std::uint32_t, std::vector<std::uint32_t>> matrices;  // by slot: the beginning of each
   for (std::uint32_t slot = 0; slot < of.weights.size(); ++slot) {
     const plan::weight& w = of.weights[slot];
     std::vector<std::uint32_t> pattern;

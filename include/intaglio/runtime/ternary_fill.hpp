@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ranges of a plan's ternary weights as they are in device memory: tiles, scales, vectors of features.
+// Fills ranges of a plan's ternary weights in the layout of device memory: tiles, scales, vectors of features.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class ternary_fill : public weight_fill {
     copy_overlap(0, std::as_bytes(std::span(scales).first(w.source_count)), begin, out);
   }
 
-  /// Rows are taken in windows, in each of which the same rows of every source are: some groups, or one head.
+  /// Takes rows in windows of some groups or of one head; each window has the same rows of every source.
   void fill_tiles(const plan::weight& w, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
     const kernels::row_order order = order_of(w);
     const std::uint64_t group_bytes = w.columns;  // 4 rows of 2-bit codes
@@ -60,7 +60,7 @@ class ternary_fill : public weight_fill {
     }
   }
 
-  /// Vectors by features: rows as they come, or columns of 16 rows at a time.
+  /// Vectors by features: rows in order, or columns, 16 rows at a time.
   void fill_features(const plan::weight& w, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
     const bool turned = w.layout == plan::weight_layout::feature_columns;
     const std::uint64_t width = turned ? w.rows : w.columns, vector = kernels::feature_bytes(1, width),

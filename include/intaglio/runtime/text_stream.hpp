@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a generation runs: feeds the prompt, draws tokens, makes text of them. Defines text_stream.
+// How a generation runs: it feeds the prompt, draws tokens and makes text of them. Defines text_stream.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@
 namespace intaglio {
 namespace runtime {
 
-/// What a text_stream does, in one place that does not move.
+/// The state of a text_stream, which does not move.
 class running_text {
  public:
   running_text(runtime::session_use use, const generate_options& options)
@@ -40,8 +40,7 @@ class running_text {
     const std::uint32_t room = body.table->context - body.size();
     limit_ = options.max_tokens ? (std::min)(*options.max_tokens, room) : room;
     first_ = body.size();
-    body.cached =
-        body.run->kept((std::min)(body.cached, first_ - 1));  // the last token goes in with the first decode pass
+    body.cached = body.run->kept((std::min)(body.cached, first_ - 1));  // the first decode pass feeds the last token
     result_.timings.cached_tokens = body.cached;
     result_.timings.prompt_tokens = first_ - body.cached;
     result_.ids.reserve(limit_);
@@ -51,7 +50,7 @@ class running_text {
     if (lookup_ != 0)
       body.recovering([&] {
         body.run->prepare_verify(body.prove_kernels, body.cache ? &*body.cache : nullptr);
-        for (const std::uint32_t drafts : {lookup_, (std::min)(lookup_, few)})
+        for (const std::uint32_t drafts : {lookup_, (std::min)(lookup_, cheap)})
           body.run->warm_verify(body.cached, drafts + 1, sampling_, body.submit_budget_ms);
       });
     if (limit_ == 0) finish(finish_reason::length);
@@ -134,17 +133,18 @@ class running_text {
     }
   }
 
-  /// Leaves the device alone for as long as the share asks for behind so much work.
+  /// Sleeps after `busy` time of device work, for as long as the share of idle time requires.
   void rest(clock::duration busy) {
     result_.timings.busy_ms += milliseconds(busy);
     const double share = static_cast<double>(idle_);
     if (!done()) std::this_thread::sleep_for(busy * (share / (1 - share)));
   }
 
-  /// Few enough that text flows and the ring cannot run over, many enough that the device is not kept waiting: between
-  /// two submissions it rests for 0.1 to 0.2 ms (an H200). With prompt lookup fewer, since what is under way is drawn
-  /// yet when there is something to draft, and fewest where that may be soon. The first token goes alone: it comes as
-  /// soon as there is one, and the time of those behind it begins with theirs.
+  /// Number of decode passes of a submission: small enough that text flows and the ring cannot run over, large enough
+  /// that the device is busy. Between two submissions the device idles for 0.1 to 0.2 ms (an H200). With prompt lookup
+  /// the number is smaller, since passes that are submitted still draw their tokens when drafts are found; it is
+  /// smallest where drafts are likely soon. The first token has a submission of its own, so that it comes as soon as
+  /// possible and the time of the later tokens begins with theirs.
   std::uint32_t passes_per_submit() const {
     const std::uint32_t most = (std::max)(1u, use_->table->ring_size / 4);
     if (tokens_per_submit_ != 0) return (std::min)(tokens_per_submit_, most);
@@ -155,8 +155,8 @@ class running_text {
                                     matches_ ? (std::min)(16u, most) : most);
   }
 
-  /// The next job behind what was taken: a pass over drafts, or all tokens there may be, which collect() ends where
-  /// there is something to draft.
+  /// Begins the next job behind the tokens that were taken: a pass over drafts, or passes for all remaining tokens,
+  /// which collect() ends when there is something to draft.
   void begin_decode() {
     runtime::session_body& body = *use_;
     if (decoding_) draw_anew();
@@ -171,12 +171,12 @@ class running_text {
     body.run->begin(body.run->verify_kind(drafted + 1), body.cached, body.feed, sampling_, 1);
   }
 
-  /// Fills drafts_ where that is worth a pass. @return how many
+  /// Fills drafts_ if verifying them is worth a pass. @return their number
   std::size_t drafts() {
     const runtime::session_body& body = *use_;
     matches_ = false;
     const std::size_t most = (std::min<std::size_t>)(lookup_, limit_ - result_.ids.size() - 1),
-                      less = (std::min<std::size_t>)(most, few);
+                      less = (std::min<std::size_t>)(most, cheap);
     const auto allowed = [&](std::size_t count, std::size_t matched) {
       return body.drafting.allows(verify_cost(count), count, matched);
     };
@@ -185,7 +185,7 @@ class running_text {
         runtime::prompt_lookup(body.history, longest_ngram_, 2, std::span(drafts_).first(most));
     matches_ = found.tokens != 0;
     if (!matches_) return 0;
-    if (runtime::draft_budget::counted_on(most, found.matched) > few && allowed(most, found.matched)) return most;
+    if (runtime::draft_budget::counted_on(most, found.matched) > cheap && allowed(most, found.matched)) return most;
     return allowed(less, found.matched) ? less : 0;
   }
 
@@ -194,7 +194,7 @@ class running_text {
     return use_->run->speed(kind).segment_ms() * use_->run->segments(kind);
   }
 
-  /// Time of a pass over drafts in decode passes, as measured, or a guess before that.
+  /// Time of a pass over drafts, in decode passes, as measured, or a guess before that.
   double verify_cost(std::size_t drafted) const {
     const double measured = use_->run->verify_cost(use_->run->verify_kind(drafted + 1));
     return measured > 0 ? measured : runtime::draft_budget::guess;
@@ -209,7 +209,7 @@ class running_text {
       throw argument_error("max_matching_ngram_size", "at least 2", std::to_string(longest_ngram_));
   }
 
-  /// Tokens of the job that the device has put into the ring.
+  /// Number of tokens of the job that the device has put into the ring.
   std::uint32_t drawn_tokens() const {
     const std::uint32_t passes = use_->run->completed();
     return verifying_ != 0 && passes != 0 ? use_->run->accepted() : passes;
@@ -228,7 +228,7 @@ class running_text {
     }
     while (!done() && decoding_ && taken_ < drawn) take_token(body.run->drawn(taken_++));
     if (lookup_ != 0 && verifying_ == 0 && !done() && decoding_ && body.run->pending() && drafts() != 0)
-      body.run->drop();  // what is under way is drawn yet
+      body.run->drop();  // passes on the device still draw tokens
   }
 
   void take_token(std::uint32_t drawn) {
@@ -259,7 +259,7 @@ class running_text {
     else if (result_.ids.size() == limit_) finish(finish_reason::length);
   }
 
-  /// Goes on behind the last token that was drawn, with a job of its own.
+  /// Continues behind the last token that was drawn, with a new job.
   void draw_anew() noexcept {
     runtime::session_body& body = *use_;
     first_ = body.size();
@@ -290,7 +290,8 @@ class running_text {
     abandon();
   }
 
-  /// Leaves the session as if the generation had ended with what was taken; passes that ran ahead are forgotten.
+  /// Leaves the session as if the generation had ended with the tokens that were taken. Tokens of later passes are
+  /// forgotten.
   void abandon() noexcept {
     if (!use_) return;
     runtime::session_body& body = *use_;
@@ -308,13 +309,13 @@ class running_text {
   sampling_options sampling_;
   runtime::stop_text stop_;
   std::uint32_t chunk_ = 0, tokens_per_submit_ = 0;
-  std::uint32_t lookup_ = 0, longest_ngram_ = 0;  ///< as generate_options has them
+  std::uint32_t lookup_ = 0, longest_ngram_ = 0;  ///< as in generate_options
   std::uint32_t limit_ = 0, first_ = 0, taken_ = 0, chunk_start_ = 0;
   bool stop_at_end_ = true;
   float idle_ = 0;
-  static constexpr std::uint32_t few = runtime::executor::short_tokens - 1;  ///< drafts of a pass that costs less
-  std::uint32_t verifying_ = 0;                                              ///< drafts of the pass under way
-  bool matches_ = false;  ///< whether the last look found something to draft, worth a pass or not
+  static constexpr std::uint32_t cheap = runtime::executor::short_tokens - 1;  ///< drafts of a pass that costs less
+  std::uint32_t verifying_ = 0;                                                ///< drafts of the pass on the device
+  bool matches_ = false;  ///< whether the last search found drafts, worth a pass or not
   bool decoding_ = false;
   clock::time_point start_, first_token_{};
   std::vector<std::int32_t> drafts_;

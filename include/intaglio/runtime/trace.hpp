@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the features of a model's FFNs added, token by token (docs/walk.md), and which tokens of the device's ring
-// (kernels::walk_trace) hold it still.
+// The contributions of the features of a model's FFNs, token by token (docs/walk.md), and which tokens the device's
+// ring (kernels::walk_trace) still holds.
 #pragma once
 
 #include <algorithm>
@@ -20,18 +20,18 @@ namespace intaglio {
 
 namespace runtime {
 
-/// The host's side of the ring: position p is in slot p % slots, from when a pass that writes it was submitted until
-/// the next one that does.
+/// The host's bookkeeping of the ring. Position p uses slot p % slots, from the submission of the pass that writes it
+/// until the next pass that uses the slot.
 class trace_ring {
  public:
   explicit trace_ring(const plan::trace_shape& shape) : shape_(shape) {}
 
-  /// A pass over a token at `position` is under way, behind all others.
+  /// Notes that a pass over a token at `position` was submitted behind all others.
   void submitted(std::uint32_t position) {
     overwritten(position);
     entries_.push_back({position, state::flying});
   }
-  /// What the slot of a position had is gone.
+  /// Notes that the slot of a position was overwritten.
   void overwritten(std::uint32_t position) {
     for (entry& each : entries_) {
       if (each.position % shape_.slot_count != position % shape_.slot_count || each.is == state::gone ||
@@ -52,14 +52,14 @@ class trace_ring {
     }
     shorten();
   }
-  /// Forgets what was traced from position `size` on; it does not count as lost.
+  /// Forgets the traces from position `size` on; they do not count as lost.
   void forget(std::uint32_t size) noexcept {
     for (entry& each : entries_)
       if (each.position >= size)
         each.is = each.is == state::flying || each.is == state::gone_flying ? state::gone_flying : state::gone;
     shorten();
   }
-  /// Takes what is ready of positions below `size` out of the ring's words. @shape words: [slots, layers,
+  /// Takes finished traces of positions below `size` from the ring's words. @shape words: [slots, layers,
   /// trace_words(top)]
   trace_result take(std::uint32_t size, std::span<const std::uint32_t> words) {
     trace_result out;
@@ -93,7 +93,7 @@ class trace_ring {
         if (const float size = std::bit_cast<float>(part[i + 2]); size != 0)
           fired.push_back(
               {part[i], std::bit_cast<float>(part[i + 1]), std::fabs(size), std::signbit(size) ? -1.f : 1.f});
-      // By bits, which order sizes and put what is no number first.
+      // Sort by bits, which orders sizes and puts values that are not numbers first.
       std::ranges::stable_sort(fired, std::ranges::greater{}, [](const fired_feature& each) {
         return std::bit_cast<std::uint32_t>(each.contribution);
       });

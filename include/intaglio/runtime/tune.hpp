@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Finds out what is fastest on a device for a plan: which variant of the modules, and how decode's products are shared
-// out to workgroups. Everything is timed by turns with what it would replace, and the bits of what is decoded stay.
+// Measures what is fastest on a device for a plan: the variant of the modules, and how decode's products are split over
+// workgroups. Each candidate is timed in turns with the current choice; the decoded bits stay the same.
 #pragma once
 
 #include <algorithm>
@@ -20,38 +20,38 @@
 
 namespace intaglio::runtime {
 
-/// One thing that was tried, beside what was fastest until then.
+/// The result of one trial against the current choice.
 struct tuning_trial {
   std::string what;                    ///< "attn_q+attn_k+attn_v: 8 subgroups x 132"
-  double before_ms = 0, after_ms = 0;  ///< of a decode pass, medians by turns
+  double before_ms = 0, after_ms = 0;  ///< time of a decode pass; medians over the turns
   bool kept = false;
 };
 struct tuning_result {
   tuning best;
   std::vector<tuning_trial> trials;
-  double plan_decode_ms = 0, decode_ms = 0;  ///< a pass as the plan has it and as tuned, medians by turns
-  double prefill_ms = 0;                     ///< the widest chunk, by the variant
+  double plan_decode_ms = 0, decode_ms = 0;  ///< a pass of the plan and a tuned pass; medians over the turns
+  double prefill_ms = 0;                     ///< time of the widest chunk with the variant
 };
 
-/// How long is spent on measuring, not on compiling.
+/// How much time is spent on measuring; compiling is not included.
 struct tuning_options {
-  double trial_ms = 20;                             ///< of passes in one run
-  std::uint32_t turns = 5;                          ///< runs of each side
-  double least_gain = 0.01;                         ///< of a pass, or a shape is not worth keeping
-  std::function<void(const tuning_trial&)> tell{};  ///< of each trial when it is done
+  double trial_ms = 20;                             ///< time of the passes of one run
+  std::uint32_t turns = 5;                          ///< runs of each of the two candidates
+  double least_gain = 0.01;                         ///< least gain, as a share of a pass, for which a shape is kept
+  std::function<void(const tuning_trial&)> tell{};  ///< receives each finished trial
 };
 
-/// Used once.
+/// Tunes a plan for a device. Used once.
 class tuner {
  public:
   tuner(const gpu::device& on, const plan::table& table, gpu::pipeline_cache& cache, tuning_options options = {},
         module_source source = &modules_of<>)
       : device_(on), table_(&table), cache_(&cache), options_(std::move(options)), source_(source) {}
 
-  /// Measures and keeps the outcome beside the pipelines of the cache, which then has them all proven.
-  /// @param weights are used up
-  /// @error device_error: no variant is right on this device; file_error: the outcome cannot be kept; out_of_memory,
-  /// device_lost
+  /// Measures, and writes the result beside the pipelines of the cache, where all of them are proven then.
+  /// @param weights are consumed
+  /// @error device_error: no variant is right on this device; file_error: the result cannot be written; out_of_memory,
+  ///   device_lost
   tuning_result run(weight_memory weights) {
     return gpu::translated([&] {
       weights_ = std::move(weights);
@@ -67,7 +67,7 @@ class tuner {
   using clock = std::chrono::steady_clock;
   static constexpr double budget_ms = 250;
 
-  /// What a start could use of the device, but such as only a device needs where what is before it is wrong.
+  /// The device classes that a start could use, without those that only replace a class whose kernels are wrong.
   std::vector<plan::device_class> candidates() const {
     std::vector<plan::device_class> out;
     const std::vector<plan::device_class> all = usable_classes(device_);
@@ -110,7 +110,7 @@ class tuner {
     std::sort(of.begin(), of.end());
     return of[of.size() / 2];
   }
-  /// Passes of one run, from a first one that warms up.
+  /// Number of passes of one run, from a first pass that warms up.
   std::uint32_t passes_for(executor& run) const {
     const std::uint32_t most = (std::max)(1u, (std::min)(table_->ring_size / 4, table_->context - position()));
     decode_once(run, 1);  // CPU drivers compile then
@@ -137,7 +137,7 @@ class tuner {
       found[i] = {median(decode), median(prefill)};
       weights_ = run->release_weights();
     }
-    // Both are weighed alike, each in units of the best.
+    // Both count equally, each relative to the best.
     double least_decode = HUGE_VAL, least_prefill = HUGE_VAL, least = HUGE_VAL;
     for (const auto& each : found)
       if (each)
@@ -158,7 +158,7 @@ class tuner {
     variant_gain_ = found[first]->decode - found[best]->decode;
   }
 
-  /// @return nothing where a kernel differs from the reference; the weights are then back
+  /// @return null where a kernel differs from the reference; the weights are moved back then
   std::unique_ptr<executor> proven(const plan::device_class& of, kernel_fault& fault) {
     const auto plan = executor::plan_for(*table_, of);
     kernel_set kernels(device_);
@@ -171,7 +171,7 @@ class tuner {
     return nullptr;
   }
 
-  /// Product by product, those of most weights first.
+  /// Tries product by product, those with most weights first.
   void share_out() {
     kernel_fault fault;
     std::unique_ptr<executor> run = proven(*chosen_, fault);
@@ -190,7 +190,7 @@ class tuner {
     });
     passes_ = passes_for(*run);
     for (const plan::dispatch* each : products) share_out(*run, *each);
-    // What was gained step by step is held against the plan once more.
+    // The sum of the single gains is checked once more against the plan.
     result_.decode_ms = result_.plan_decode_ms - variant_gain_;
     if (!result_.best.shapes.empty()) {
       executor::decode_form tuned = form(*run, result_.best.shapes);
@@ -235,7 +235,7 @@ class tuner {
       while_better([&] { return attempt(best.subgroups, best.groups * 2); });
       if (best == planned) while_better([&] { return attempt(best.subgroups, best.groups / 2); });
     }
-    // As many subgroups in all, in wider or narrower workgroups. On CPU drivers one is all there is.
+    // The same number of subgroups in all, in wider or narrower workgroups. CPU drivers have one subgroup a workgroup.
     if (call.subgroups > 1) {
       const plan::product_shape before = best;
       const auto scaled = [&](std::uint32_t subgroups) {
@@ -247,18 +247,18 @@ class tuner {
     }
     if (best != planned) result_.best.shapes = with(best);
   }
-  /// The shapes so far, and this one unless it is the plan's.
+  /// The shapes so far and this one, unless it is the plan's.
   std::vector<plan::product_shape> with(const plan::product_shape& shape) const {
     std::vector<plan::product_shape> out = result_.best.shapes;
     std::erase_if(out, [&](const plan::product_shape& each) { return each.product == shape.product; });
     out.push_back(shape);
     return out;
   }
-  /// Decode of a plan with other shapes, which is proven before it is recorded.
+  /// Records decode of a plan with other shapes, after proving it.
   executor::decode_form form(executor& run, std::vector<plan::product_shape> shapes) {
     return run.decode_with(executor::plan_for(*table_, *chosen_, std::move(shapes)), cache_);
   }
-  /// Medians of a pass as it is recorded now, and in another form.
+  /// Medians of a pass as it is recorded now, and of a pass in another form.
   std::pair<double, double> by_turns(executor& run, executor::decode_form& other, std::uint32_t turns) {
     std::vector<double> before, after;
     run.exchange_decode(other);
@@ -278,7 +278,7 @@ class tuner {
     result_.trials.push_back(std::move(trial));
   }
 
-  /// Proves what was chosen, as a start will find it.
+  /// Proves the chosen plan in the way that a start uses it.
   void keep() {
     if (const std::string problem = keep_tuning(*cache_, result_.best); !problem.empty())
       throw file_error(tuning_path(*cache_).empty() ? "the folder of compiled pipelines" : tuning_path(*cache_),
@@ -290,7 +290,7 @@ class tuner {
     cache_->store();
     const plan::device_plan& runs = last->plan();
     if (plan::uses(runs.device()) == result_.best.variant && runs.options().shapes == result_.best.shapes) return;
-    forget_tuning(*cache_);  // a kernel was wrong in that shape alone
+    forget_tuning(*cache_);  // a kernel is wrong only in that shape
     result_.best = {plan::uses(runs.device()), {}};
     result_.decode_ms = result_.plan_decode_ms;
   }

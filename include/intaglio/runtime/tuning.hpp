@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What was measured to be fastest on a device for a plan (runtime/tune.hpp), kept on disk beside the compiled
-// pipelines: a variant of the modules, and how products of decode are shared out to workgroups. Results do not change
-// by it; losing it costs speed and nothing else.
+// Measured choices for a device and a plan (runtime/tune.hpp), stored on disk beside the compiled pipelines: a variant
+// of the modules, and how products of decode are split over workgroups. They do not change results; without them only
+// speed is lost.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,8 @@ struct tuning {
   std::vector<plan::product_shape> shapes;
   friend bool operator==(const tuning&, const tuning&) = default;
 
-  /// Lines: "variant NAME", then "product KEY SUBGROUPS GROUPS" for each, numbers in decimal.
+  /// The text of a file: "variant NAME", then a line "product KEY SUBGROUPS GROUPS" for each product, numbers in
+  /// decimal.
   std::string text() const {
     std::string out = "variant " + variant + "\n";
     for (const plan::product_shape& each : shapes)
@@ -37,7 +38,7 @@ struct tuning {
     return out;
   }
   static constexpr std::uint32_t most_subgroups = 32, most_groups = 65535;
-  /// @return nothing where a line is none of text()'s
+  /// @return nothing if a line differs from the format of text()
   static std::optional<tuning> parsed(std::string_view from) {
     tuning out;
     const auto line = [&] {
@@ -70,13 +71,13 @@ struct tuning {
   std::uint64_t hash() const { return gpu::detail::checksum(text()); }
 };
 
-/// The file of a plan's tuning, beside that of its pipelines; empty where nothing is kept.
+/// The path of a plan's tuning, beside the file of its pipelines; empty where nothing is stored.
 inline std::string tuning_path(const gpu::pipeline_cache& beside) {
   constexpr std::string_view from = ".pipelines";
   if (!beside.path().ends_with(from)) return {};
   return beside.path().substr(0, beside.path().size() - from.size()) + ".tuning";
 }
-/// @return what is kept for this device, driver and plan, if anything. @param warning set where a file cannot be used
+/// @return the tuning stored for this device, driver and plan, if any. @param warning set where a file cannot be used
 inline std::optional<tuning> kept_tuning(const gpu::pipeline_cache& beside, std::string* warning = nullptr) {
   const std::string path = tuning_path(beside);
   std::string content, text, nothing;
@@ -90,14 +91,14 @@ inline std::optional<tuning> kept_tuning(const gpu::pipeline_cache& beside, std:
     *warning = "tuning " + printable(path, 240) + ": " + problem + "; it is ignored, `intaglio tune` measures anew";
   return out;
 }
-/// Replaces it whole; readers see the old one or the new one. @return what went wrong, or empty
+/// Replaces the file as a whole; readers see the old one or the new one. @return the error, or empty
 inline std::string keep_tuning(const gpu::pipeline_cache& beside, const tuning& what) {
   const std::string path = tuning_path(beside);
   return path.empty() ? "there is no folder for it"
                       : gpu::detail::write_whole_file(path.substr(0, path.rfind('/')), path,
                                                       gpu::detail::frame_cache(beside.key(), what.text(), {}));
 }
-/// @return whether there was one
+/// @return whether there was a file
 inline bool forget_tuning(const gpu::pipeline_cache& beside) {
   const std::string path = tuning_path(beside);
   return !path.empty() && platform::remove_file(platform::path_of(path));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A model on the CPU reference whose FFNs are walked over a feature index as changed by its journal (docs/walk.md):
-// logits token by token, with the choice of features and an observer. What the tool's walk commands and the tests
-// of walks stand on; exact, not fast.
+// A model on the CPU reference whose FFNs are walked over a feature index with the changes of its journal
+// (docs/walk.md). It computes logits token by token, with a choice of features and an observer. The tool's walk
+// commands and the tests of walks use it; it is exact, not fast.
 #pragma once
 
 #include <algorithm>
@@ -26,13 +26,13 @@
 
 namespace intaglio::runtime {
 
-/// All that it is given must outlive it. The patch may change between tokens: the next token is walked over it as it is
+/// Everything that it is given must outlive it. The patch may change between tokens: each token uses the patch as it is
 /// then.
 class walked_model {
  public:
   /// @throws mismatch_error for an index of a model of another shape
-  /// @param held bytes of vectors in f32 that are kept between tokens; beyond, layers are read again from the mapped
-  /// files
+  /// @param held bytes of f32 vectors that are kept between tokens; layers beyond that are read again from the mapped
+  ///   files
   walked_model(const plan::table& table, const io::checkpoint& file, const io::feature_index& index,
                const io::feature_patch* patch = nullptr, std::size_t held = std::size_t{2} << 30)
       : most_held_(held), table_(&table), file_(&file), index_(&index), patch_(patch), image_(file, table),
@@ -49,12 +49,12 @@ class walked_model {
   const decoder_config& config() const { return *table_->config; }
   const io::feature_index& index() const { return *index_; }
 
-  /// The next token from position 0 on.
+  /// Starts again at position 0.
   void restart() { position_ = 0; }
   std::uint32_t position() const { return position_; }
 
-  /// Logits behind one more token, [vocab_size], until the next call. @param choice nullptr: dense, as the checkpoint
-  /// has it
+  /// Logits after one more token, [vocab_size], valid until the next call. @param choice nullptr: dense, as in the
+  /// checkpoint
   /// @throws argument_error where the context is full, or for an FFN that cannot be walked
   std::span<const float> feed(std::uint32_t token, const reference::walk_choice* choice,
                               const std::function<void(const reference::walked_ffn&)>& after = {},
@@ -70,7 +70,7 @@ class walked_model {
     return machine_.floats(table_->decode.logits_offset, config().vocab_size);
   }
 
-  /// A layer's vectors as changed; they stay until the next call.
+  /// A layer's vectors with the changes; valid until the next call.
   reference::walked_layer vectors(std::uint32_t layer) {
     if (patch_ != nullptr && patch_->changes() != seen_changes_)
       vectors_.clear(), held_ = 0, seen_changes_ = patch_->changes();
@@ -92,8 +92,8 @@ class walked_model {
     return {width, of[0], of[1], of[2]};
   }
 
-  /// The direction of the stream that makes one token's logit grow over another's: the last norm's weight times the
-  /// head's rows, [hidden_size].
+  /// The direction of the stream that raises one token's logit over another's: the last norm's weight times the
+  /// difference of the head's rows, [hidden_size].
   std::vector<float> written(std::uint32_t wanted, std::uint32_t unwanted) const {
     for (const std::uint32_t token : {wanted, unwanted})
       if (token >= config().vocab_size)
@@ -106,7 +106,7 @@ class walked_model {
     for (std::size_t i = 0; i < width; ++i) norm[i] *= plus[i] - minus[i];
     return norm;
   }
-  /// Logits that vectors of the stream would add by themselves, [vectors, vocab_size]: through the last norm's weight
+  /// Logits that vectors of the stream would add on their own, [vectors, vocab_size]: through the last norm's weight
   /// and the head.
   std::vector<std::vector<float>> promoted(std::span<const std::vector<float>> vectors) const {
     const std::size_t width = config().hidden_size, vocabulary = config().vocab_size;
@@ -159,7 +159,7 @@ class walked_model {
   std::uint32_t position_ = 0;
 };
 
-/// How far walked logits are from dense ones, at one position or, added up, at several.
+/// The difference between walked and dense logits, at one position or summed over several.
 struct walk_error {
   std::size_t positions = 0, same_top = 0;
   double cosine = 0, divergence = 0;  ///< means over positions; KL(dense || walked) in nats

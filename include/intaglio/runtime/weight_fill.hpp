@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ranges of a plan's weights as they are in device memory: vectors, rows and groups of rows, of whatever codec.
+// Fills ranges of a plan's weights in the layout of device memory: vectors, rows and groups of rows, of any codec.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,13 @@
 
 namespace intaglio::runtime {
 
-/// Fills in weights that are not ternary.
+/// Fills weights that are not ternary.
 class weight_fill : public weight_sources {
  public:
   using weight_sources::weight_sources;
 
  protected:
-  /// One vector, or several behind each other.
+  /// Fills one vector, or several consecutive vectors.
   void fill_vectors(const plan::weight& w, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
     std::uint64_t before = 0;
     std::vector<float> values;
@@ -67,7 +67,7 @@ class weight_fill : public weight_sources {
     }
   }
 
-  /// Codes or scales of rows, as the matrix of the same tensor has them.
+  /// Codes or scales of rows, equal to those of the matrix of the same tensor.
   void fill_row_codes(const plan::weight& w, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
     const bool scales = w.layout == plan::weight_layout::row_scales;
     const io::checkpoint_tensor& tensor = *at(w, 0, layer).tensor;
@@ -95,7 +95,7 @@ class weight_fill : public weight_sources {
     }
   }
 
-  /// Columns of a matrix, one behind the other. Its rows are read once for each range.
+  /// Columns of a matrix, one after the other. Each range reads the rows once.
   void fill_turned(const plan::weight& w, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
     const io::checkpoint_tensor& tensor = *at(w, 0, layer).tensor;
     const std::uint64_t element = kernels::info(w.codec).block_bytes, vector = w.rows * element, first = begin / vector,
@@ -114,7 +114,7 @@ class weight_fill : public weight_sources {
     copy_overlap(first * vector, turned, begin, out);
   }
 
-  /// Groups whose rows are in neighbouring rows of each source: a head, or as many as there are.
+  /// Number of groups whose rows are in neighbouring rows of each source: a head, or all groups.
   static std::uint64_t window_groups(const plan::weight& w) {
     return w.order == plan::row_order::rope_pairs ? w.head_dim / 4
                                                   : (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 16) / w.columns);
@@ -178,7 +178,7 @@ class weight_fill : public weight_sources {
   }
 
  private:
-  /// Rows as a file of the weight's codec would hold them.
+  /// Encodes rows as a file of the weight's codec would hold them.
   void read_coded(const io::checkpoint_tensor& tensor, const plan::weight& w, std::uint64_t row, std::uint64_t count,
                   std::span<std::byte> out) const {
     const io::stored_tensor& stored = tensor.stored;
@@ -207,7 +207,7 @@ class weight_fill : public weight_sources {
 
   static void expect_finite(const io::checkpoint_tensor& tensor, kernels::codec element, std::uint64_t begin,
                             std::span<const std::byte> bytes) {
-    constexpr std::size_t block = 8192;  // looked through without a branch
+    constexpr std::size_t block = 8192;  // checked without a branch
     std::size_t i = begin % 2;
     const auto bits_at = [&](std::size_t where) {
       std::uint16_t bits;
@@ -224,7 +224,7 @@ class weight_fill : public weight_sources {
     }
   }
 
-  /// Every number of floats, every scale of blocks.
+  /// Checks every value of floats, or every scale of blocks.
   static void expect_finite_rows(const io::checkpoint_tensor& tensor, kernels::codec type, std::uint64_t at,
                                  std::span<const std::byte> rows) {
     if (type == kernels::codec::f16 || type == kernels::codec::bf16) return expect_finite(tensor, type, at, rows);

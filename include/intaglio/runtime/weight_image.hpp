@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The bytes of a plan's weights, made from a checkpoint piece by piece: any byte range of any weight, on any thread, in
 // a few megabytes of memory. Layouts: kernels/catalogue.hpp, kernels/ternary_layout.hpp, kernels/matmul_layout.hpp. A
-// tensor of the engraved codec is taken as it is, any other is decoded and encoded: who engraves a codec asks for it.
+// tensor in the engraved codec is copied; any other tensor is decoded and encoded.
 #pragma once
 
 #include <algorithm>
@@ -14,20 +14,20 @@
 
 namespace intaglio::runtime {
 
-/// Reads a checkpoint as a plan wants its weights. The checkpoint must outlive it. Its const functions may be called
-/// from several threads.
+/// Reads a checkpoint in the layouts of a plan's weights. The checkpoint must outlive it. Its const functions may be
+/// called from several threads.
 class weight_image : public patched_fill {
  public:
-  /// @param patch changes to the features of the FFNs (docs/walk.md), which must outlive it too; fill() gives the
-  /// weights as changed when it is called
+  /// @param patch changes to the features of the FFNs (docs/walk.md), which must outlive it too; fill() applies the
+  ///   changes that the patch has when it is called
   /// @error file_error: the checkpoint lacks a tensor of the plan, or has it in another shape; mismatch_error: a patch
-  /// of another model
+  ///   of another model
   weight_image(const io::checkpoint& from, const plan::table& of, const io::feature_changes* patch = nullptr)
       : patched_fill(from, of, patch) {}
 
-  /// Bytes [begin, begin + out.size()) of a weight of the plan, as they are in device memory.
-  /// @param out memory that is read as fast as it is written: what is in it is checked there
-  /// @error file_error: a value that is not finite or does not fit its type, a ternary code 3, a file that was cut
+  /// Writes bytes [begin, begin + out.size()) of a weight of the plan in the layout of device memory.
+  /// @param out memory that is fast to read: its content is checked there
+  /// @error file_error: a value that is not finite or does not fit its type, a ternary code 3, a truncated file
   void fill(std::uint32_t slot, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
     const plan::weight& w = table_->weights[slot];
     switch (w.layout) {
@@ -70,7 +70,7 @@ class weight_image : public patched_fill {
     if (patch_ != nullptr && w.per_layer) change_features(w, layer, begin, out);
   }
 
-  /// A step at which ranges of a weight are cheap to begin: whole rows, whole groups of rows.
+  /// A step in bytes at which ranges of a weight may begin cheaply: whole rows, whole groups of rows.
   static std::uint64_t unit_bytes(const plan::weight& w) {
     if (w.layout == plan::weight_layout::ternary_tiles)
       return std::uint64_t{w.order == plan::row_order::rope_pairs ? w.head_dim : 4u} * w.columns / 4;

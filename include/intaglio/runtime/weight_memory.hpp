@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The weights of a plan where the device reads them, its memory, the host's or a mapped file: one item for each global
-// weight, one for each layer that has it for the others.
+// The weights of a plan in the memory from which the device reads them: its own, the host's or a mapped file. There is
+// one item for each global weight, and one for each layer of the other weights.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +16,31 @@
 
 namespace intaglio::runtime {
 
-/// Filled by load_weights (weights.hpp), read by the executor.
+/// The memory of a plan's weights. load_weights (weights.hpp) fills it, the executor reads it.
 struct weight_memory {
   std::shared_ptr<const io::leased_mapping>
-      mapping;                     ///< of the file that they are read from in place; null: they were copied
-  std::uint64_t mapped_bytes = 0;  ///< of weights that are; the others are in memory of the device, but for
-  std::uint64_t host_bytes = 0;    ///< of weights in the host's memory, which the device reads across the bus
+      mapping;                     ///< of the file whose weights are read in place; null: all were copied
+  std::uint64_t mapped_bytes = 0;  ///< bytes of weights in the mapped file; the others are in device memory, except for
+  std::uint64_t host_bytes = 0;    ///< bytes of weights in host memory, which the device reads across the bus
   placed_items placed;
-  std::vector<std::uint32_t> first;  ///< by slot: its item, or that of the first layer that has it
+  std::vector<std::uint32_t> first;  ///< by slot: its item, or the item of its first layer
 
-  /// The item of a slot in a layer that has it.
+  /// The item of a slot in a layer.
   std::uint32_t item(const plan::table& of, std::uint32_t slot, std::uint32_t layer) const {
     return first[slot] + of.copy_of(of.weights[slot], layer);
   }
   std::uint64_t address(const plan::table& of, std::uint32_t slot, std::uint32_t layer) const {
     return placed.items[item(of, slot, layer)].address;
   }
-  /// To be asked when a pass is done, before anything is made of what it gave.
-  /// @error file_error: the file that is read in place was cut or written to faster than it could be copied, so the
+  /// Checks the file after a pass, before its results are used.
+  /// @error file_error: the file that is read in place was truncated, or written to before it could be copied, so the
   /// pass may have read other weights than were checked
   void expect_unchanged() const {
     if (mapping) mapping->expect_unchanged();
   }
 };
 
-/// Items of a plan's weights in their order: first of each slot.
+/// For each slot the index of its first item; items are in the order of the plan's weights.
 inline std::vector<std::uint32_t> first_items(const plan::table& of) {
   std::vector<std::uint32_t> out;
   std::uint32_t count = 0;
@@ -57,7 +57,7 @@ inline std::size_t item_count(const plan::table& of) {
   return out;
 }
 
-/// Slots of a plan's weights of a kind.
+/// Slots of a plan's weights for which a predicate holds.
 template <class Kind>
 std::vector<std::uint32_t> slots_where(const plan::table& of, Kind&& kind) {
   std::vector<std::uint32_t> out;
@@ -85,7 +85,7 @@ inline std::vector<weight_part> whole_slots(const plan::table& of, std::span<con
   return out;
 }
 
-/// Whether a weight is of vectors of an FFN's features, or of its experts'.
+/// Whether a weight holds vectors of features of an FFN, or of its experts.
 constexpr bool is_of_features(const plan::weight& w) {
   if (!w.per_layer || w.layout == plan::weight_layout::ternary_scales || w.layout == plan::weight_layout::vector_f32)
     return false;
@@ -96,7 +96,7 @@ constexpr bool is_of_features(const plan::weight& w) {
   return false;
 }
 
-/// Bytes of the layers of some weights.
+/// Bytes of each layer of some weights.
 inline std::vector<std::uint64_t> sizes_of(const plan::table& of, std::span<const weight_part> parts) {
   std::vector<std::uint64_t> out;
   for (const weight_part& each : parts)
@@ -104,7 +104,7 @@ inline std::vector<std::uint64_t> sizes_of(const plan::table& of, std::span<cons
   return out;
 }
 
-/// Weights by where they are to be: in the device's memory, and behind them those in the host's.
+/// Weights by their memory: first those in device memory, then those in host memory.
 struct weight_split {
   std::vector<weight_part> device, host;
   std::uint64_t device_bytes = 0, host_bytes = 0;
@@ -115,8 +115,9 @@ struct weight_split {
     return out;
   }
 };
-/// Splits weights by a budget of device memory: there are all but FFNs, and the FFNs of as many first layers as fit.
-/// @param budget bytes; absent: all are there  @error argument_error: it does not take what is no FFN
+/// Splits weights by a budget of device memory: it holds all weights except FFNs, and the FFNs of as many first layers
+/// as fit.
+/// @param budget bytes; absent: it holds all weights  @error argument_error: the weights that are not FFNs exceed it
 inline weight_split split_weights(const plan::table& of, std::optional<std::uint64_t> budget = {}) {
   weight_split out;
   const std::uint32_t layers = of.config->num_hidden_layers;
@@ -149,7 +150,7 @@ inline weight_split split_weights(const plan::table& of, std::optional<std::uint
   return out;
 }
 
-/// Memory for some weights, one behind the other, not yet filled.
+/// Allocates memory for some weights, one after the other, without filling it.
 /// @param largest_piece a smaller limit than the device's for one allocation, 0: none
 /// @error device_error: a weight is larger than one allocation may be; out_of_memory
 inline placed_items allocate_items(const gpu::device& on, const plan::table& of, std::span<const weight_part> parts,
@@ -157,7 +158,7 @@ inline placed_items allocate_items(const gpu::device& on, const plan::table& of,
   return gpu::translated([&] { return place_items(on, sizes_of(of, parts), where, "the weights", largest_piece); });
 }
 
-/// Places all weights, an item a layer in the order of split.all(). @error as of allocate_items
+/// Allocates memory for all weights, an item a layer in the order of split.all(). @error as allocate_items
 inline placed_items allocate_items(const gpu::device& on, const plan::table& of, const weight_split& split,
                                    std::uint64_t largest_piece = 0) {
   placed_items out = allocate_items(on, of, split.device, gpu::placement::device_local, largest_piece);
@@ -168,7 +169,7 @@ inline placed_items allocate_items(const gpu::device& on, const plan::table& of,
   return out;
 }
 
-/// Puts the items of some weights where those of all are.
+/// Moves the items of some weights into the memory of all weights.
 inline void take_items(const plan::table& of, weight_memory& into, placed_items&& items,
                        std::span<const weight_part> parts) {
   const auto before = static_cast<std::uint32_t>(into.placed.buffers.size());
@@ -181,7 +182,7 @@ inline void take_items(const plan::table& of, weight_memory& into, placed_items&
   for (gpu::buffer& each : items.buffers) into.placed.buffers.push_back(std::move(each));
 }
 
-/// All weights where their items are: those of allocate_items.
+/// The memory of all weights, made of the items of allocate_items.
 [[gnu::cold]] inline weight_memory weights_of(const plan::table& of, const weight_split& split, placed_items&& items) {
   weight_memory out;
   out.host_bytes = split.host_bytes;
@@ -191,7 +192,7 @@ inline void take_items(const plan::table& of, weight_memory& into, placed_items&
   return out;
 }
 
-/// Memory for all weights, not yet filled. @error as of allocate_items
+/// Allocates memory for all weights, without filling it. @error as allocate_items
 inline weight_memory allocate_weights(const gpu::device& on, const plan::table& of, std::uint64_t largest_piece = 0,
                                       std::optional<std::uint64_t> budget = {}) {
   return gpu::translated([&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tensors of a checkpoint that a plan's weights are made of, found by name and opened once.
+// The tensors of a checkpoint that a plan's weights consist of, found by name and opened once.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace intaglio::runtime {
 
-/// Copies what [from_at, from_at + from.size()) and [to_at, to_at + to.size()) have in common.
+/// Copies the common part of [from_at, from_at + from.size()) and [to_at, to_at + to.size()).
 inline void copy_overlap(std::uint64_t from_at, std::span<const std::byte> from, std::uint64_t to_at,
                          std::span<std::byte> to) {
   const std::uint64_t begin = (std::max)(from_at, to_at), end = (std::min)(from_at + from.size(), to_at + to.size());
@@ -27,7 +27,7 @@ inline void copy_overlap(std::uint64_t from_at, std::span<const std::byte> from,
     std::memcpy(to.data() + (begin - to_at), from.data() + (begin - from_at), static_cast<std::size_t>(end - begin));
 }
 
-/// A checkpoint's tensors by the weights of a plan. The checkpoint must outlive it.
+/// Maps the weights of a plan to a checkpoint's tensors. The checkpoint must outlive it.
 class weight_sources {
  public:
   /// @error file_error: the checkpoint lacks a tensor of the plan, or has it in another shape
@@ -73,7 +73,7 @@ class weight_sources {
     return w.layout == plan::weight_layout::ternary_tiles || w.layout == plan::weight_layout::ternary_scales ||
            w.layout == plan::weight_layout::feature_rows || w.layout == plan::weight_layout::feature_columns;
   }
-  /// Whether a weight is made of tensors of layers.
+  /// Whether a weight consists of tensors of layers.
   static bool in_layers(const plan::weight& w) { return w.per_layer || w.layout == plan::weight_layout::column_norms; }
 
   const source& at(const plan::weight& w, std::uint8_t index, std::uint32_t layer) const {

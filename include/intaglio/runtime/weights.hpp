@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// From a checkpoint to device memory: repacked on several threads, or of a packed file checked and copied
-// (packed_upload.hpp), while earlier pieces are being copied, in bounded host memory whatever the model's size (two
-// buffers of 16 MiB and a few megabytes a thread). Where host and device share memory, a packed file is checked and
+// Loads a checkpoint into device memory. Several threads repack tensors, or check and copy a packed file
+// (packed_upload.hpp), while earlier pieces are being copied. Host memory is bounded whatever the model's size: two
+// buffers of 16 MiB and a few megabytes a thread. Where host and device share memory, a packed file is checked and read
+// in place.
 // read in place.
 #pragma once
 
@@ -34,13 +35,13 @@ namespace intaglio::runtime {
 struct weight_owner {
   std::uint32_t slot, layer;
 };
-/// Bytes of a weight from `begin` on, to be filled in.
+/// A range of bytes of a weight that is to be filled.
 struct fill_task {
   const weight_owner* of;
   std::uint64_t begin;
   std::span<std::byte> into;
 };
-/// Adds tasks of about a megabyte, which end where ranges are cheap to begin.
+/// Adds tasks of about a megabyte, which end at cheap offsets.
 /// @param unit weight_image::unit_bytes of the weight
 inline void add_tasks(std::vector<fill_task>& to, const weight_owner& of, std::uint64_t unit, std::uint64_t begin,
                       std::span<std::byte> into) {
@@ -54,9 +55,9 @@ inline void add_tasks(std::vector<fill_task>& to, const weight_owner& of, std::u
   }
 }
 
-/// Fills memory of some weights of a plan from a checkpoint's tensors.
+/// Fills the memory of some weights of a plan from a checkpoint's tensors.
 /// @param out an item for each of the parts' layers, in their order
-/// @error as of load_weights
+/// @error as load_weights
 inline void fill_weights(const gpu::device& on, const plan::table& of, std::span<const weight_part> parts,
                          const placed_items& out, weight_image& image, const load_options& options) {
   gpu::translated([&] {
@@ -81,7 +82,7 @@ inline void fill_weights(const gpu::device& on, const plan::table& of, std::span
     std::size_t item = 0;
     for (std::uint32_t b = 0; b < out.buffers.size(); ++b) {
       const gpu::buffer& buffer = out.buffers[b];
-      std::size_t first = item;  // the first item of this buffer that may reach into the next piece
+      std::size_t first = item;  // the first item of this buffer that may continue in the next piece
       std::size_t end = item;
       while (end < out.items.size() && out.items[end].buffer == b) ++end;
       uploads.upload(buffer, 0, buffer.size_bytes(), [&](std::span<std::byte> piece, std::uint64_t at) {
@@ -118,9 +119,9 @@ inline void fill_weights(const gpu::device& on, const plan::table& of, std::span
   });
 }
 
-/// Weights that the device reads where a packed file is mapped, checked, and the others copied; nothing where all are
-/// to be copied.
-/// @error file_error; device_error: mapped was asked for and cannot be; out_of_memory
+/// Has the device read weights from a mapped packed file, after checking them, and copies the other weights; empty
+/// where all weights are to be copied.
+/// @error file_error; device_error: mapped was requested and is impossible; out_of_memory
 [[gnu::cold]] inline std::optional<weight_memory> map_weights(const gpu::device& on, const plan::table& of,
                                                               const io::packed_image& from,
                                                               const load_options& options) {
@@ -173,11 +174,11 @@ inline void fill_weights(const gpu::device& on, const plan::table& of, std::span
   return out;
 }
 
-/// Allocates and fills the weights of a plan, or has the device read them where a packed file is mapped:
-/// load_options::place.
-/// @error mismatch_error; file_error: a bad value, a file that was cut or changed meanwhile, a packed file of another
-/// layout; argument_error: to be mapped, and
-///        not packed; out_of_memory, device_lost; what `options.progress` throws. Nothing stays allocated then.
+/// Allocates and fills the weights of a plan, or has the device read them from a mapped packed file
+/// (load_options::place).
+/// @error mismatch_error; file_error: a bad value, a file that was truncated or changed meanwhile, a packed file of
+///   another layout; argument_error: mapped, but the file is not packed; out_of_memory, device_lost; what
+///   `options.progress` throws. Nothing stays allocated then.
 inline weight_memory load_weights(const gpu::device& on, const plan::table& of, const io::checkpoint& from,
                                   const load_options& options = {}) {
   return gpu::translated([&] {
@@ -205,15 +206,15 @@ inline weight_memory load_weights(const gpu::device& on, const plan::table& of, 
   });
 }
 
-/// Writes a layer's FFN weights anew, as the image's patch has its features now: between two passes, while none runs.
-/// What is in the KV cache stays.
+/// Rewrites a layer's FFN weights with the features of the image's present patch. No pass may run. The KV cache keeps
+/// its content.
 /// @error argument_error: a change that the weights have no room for; file_error, device_lost
 inline void update_features(const gpu::device& on, const plan::table& of, const weight_image& image,
                             const weight_memory& weights, std::uint32_t layer) {
   gpu::translated([&] {
     gpu::transfer uploads(on, std::uint64_t{1} << 20);
     for (std::uint32_t slot = 0; slot < of.weights.size(); ++slot) {
-      if (of.weights[slot].layout == plan::weight_layout::column_norms) {  // the layer's part
+      if (of.weights[slot].layout == plan::weight_layout::column_norms) {  // only the layer's part
         const auto& all = weights.placed.items[weights.first[slot]];
         const std::uint64_t bytes = std::uint64_t{4} * of.weights[slot].columns, first = layer * bytes;
         uploads.upload(weights.placed.buffers[all.buffer], all.offset + first, bytes,

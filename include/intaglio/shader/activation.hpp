@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What stands between the gate of a gated unit and its product with `up`: a type whose operator() is an expression over
-// shader values.
+// Activations of gated units, as types whose operator() is an expression over shader values: the function of the gate,
+// whose result is multiplied by `up`.
 //   struct relu_cubed { constexpr shader::real operator()(shader::real gate) const { ... } };
-// With two parameters, gate and up, it gives the whole. A `static constexpr std::string_view name` is what plans print.
+// With two parameters, gate and up, it computes the whole product. Plans print a `static constexpr std::string_view
+// name`.
 #pragma once
 
 #include "intaglio/core/fits_together.hpp"
@@ -48,12 +49,12 @@ struct gelu {
     const real x = abs(gate) * 0.707106781f, t = 1.0f / (1.0f + 0.3275911f * x);
     const real sum =
         t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
-    const real tail = (0.5f * sum) * exp(-(x * x));  // of the normal distribution behind |gate|
+    const real tail = (0.5f * sum) * exp(-(x * x));  // tail of the normal distribution behind |gate|
     return gate * select(gate < 0.0f, tail, 1.0f - tail);
   }
 };
 
-/// Another one where there is no gate, and both operands are x.
+/// An activation for units without a gate: both operands are x.
 template <class F>
 struct ungated {
   static constexpr text<> joined = message(F::name, " alone");
@@ -71,14 +72,14 @@ struct clamped_swiglu {
   }
 };
 
-/// tanh of what a kernel has divided by a bound and multiplies by it again @source Bello et al. 2017; Gemma 2 report
-/// 2024
+/// tanh, for values that a kernel divides by a bound before and multiplies by it after.
+/// @source Bello et al. 2017; Gemma 2 report 2024
 struct softcap {
   static constexpr std::string_view name = "softcap";
   constexpr real operator()(real gate, real) const { return tanh(gate); }
 };
 
-/// An empty type to be called with gate, or with gate and up.
+/// An empty type that can be called with gate, or with gate and up.
 template <class F>
 concept element_wise = std::is_empty_v<F> && std::is_default_constructible_v<F> &&
                        (std::invocable<const F&, real> || std::invocable<const F&, real, real>);
@@ -122,21 +123,22 @@ constexpr expression noted() {
   return {activation_name<F>(), list.steps, list.size};
 }
 
-/// F as data. One for all of a program, so that its address stands for it.
+/// The steps of F as data. A program has one object for each F, so the address identifies F.
 template <element_wise F>
 inline constexpr expression expression_of = noted<F>();
 
-/// An activation: one of config.json's, or any type that is one.
+/// An activation: one of config.json's, or a type that computes one.
 class activation_function {
  public:
-  constexpr activation_function(activation known = activation::relu_squared)  // NOLINT: a config's word is one
+  constexpr activation_function(activation known = activation::relu_squared)  // NOLINT: config.json's activations
+                                                                              // convert freely
       : what_(known == activation::silu        ? &expression_of<silu>
               : known == activation::gelu_tanh ? &expression_of<gelu_tanh>
               : known == activation::gelu      ? &expression_of<gelu>
                                                : &expression_of<relu_squared>) {}
   template <element_wise F>
-  constexpr activation_function(F) : what_(&expression_of<F>) {}  // NOLINT: as are they
-  /// @param of what expression_of gave; stays where it is
+  constexpr activation_function(F) : what_(&expression_of<F>) {}  // NOLINT: types of activations convert freely
+  /// @param of a result of expression_of; it must outlive this object
   constexpr explicit activation_function(const expression& of) : what_(&of) {}
   constexpr const expression& operator*() const { return *what_; }
   constexpr const expression* operator->() const { return what_; }
@@ -146,7 +148,7 @@ class activation_function {
   const expression* what_;
 };
 
-/// A known activation of what is not gated.
+/// A known activation, for units without a gate.
 constexpr activation_function ungated_function(activation known) {
   return known == activation::silu        ? activation_function(ungated<silu>{})
          : known == activation::gelu_tanh ? activation_function(ungated<gelu_tanh>{})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// An element-wise function as plain data: the steps that shader::value (shader/value.hpp) noted.
-// reference/activation.hpp computes it on the CPU, kernels/splice.hpp writes it into a SPIR-V module, both step by step
-// in this order.
+// An element-wise function as plain data: the steps that shader::value (shader/value.hpp) recorded.
+// reference/activation.hpp computes them on the CPU, kernels/splice.hpp writes them into a SPIR-V module, both in this
+// order.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -15,7 +15,7 @@ namespace intaglio::shader {
 
 enum class operation : std::uint8_t {
   gate,
-  up,  ///< the parameters
+  up,  ///< the parameters gate and up
   constant,
   negate,
   absolute,
@@ -23,9 +23,9 @@ enum class operation : std::uint8_t {
   add,
   subtract,
   multiply,
-  divide,  ///< each rounded
+  divide,  ///< add, subtract, multiply and divide; each result is rounded
   maximum,
-  minimum,  ///< a > b ? a : b, a < b ? a : b: the second where one is no number
+  minimum,  ///< minimum and maximum as a > b ? a : b, a < b ? a : b: the second operand where one is not a number
   less,
   less_equal,
   equal,
@@ -35,11 +35,11 @@ enum class operation : std::uint8_t {
   select,    ///< of[0] ? of[1] : of[2]
 };
 
-/// One operation; `of` are the places of its operands among the steps before.
+/// One operation. `of` has the indices of its operands among the earlier steps.
 struct step {
   operation what = operation::gate;
   std::array<std::uint8_t, 3> of{};
-  std::uint32_t bits = 0;  ///< of a constant
+  std::uint32_t bits = 0;  ///< bits of a constant
   friend constexpr bool operator==(const step& a, const step& b) {
     return a.what == b.what && a.bits == b.bits && a.of[0] == b.of[0] && a.of[1] == b.of[1] && a.of[2] == b.of[2];
   }
@@ -47,13 +47,13 @@ struct step {
 
 inline constexpr std::size_t max_steps = 64;
 
-/// Steps in the order in which they are computed; the last one is the result.
+/// Steps in the order of computation; the last one gives the result.
 struct expression {
   std::string_view name;
   std::array<step, max_steps> steps{};
   std::uint8_t size = 0;
 
-  /// Changes with anything that changes the result; the name counts for nothing.
+  /// A hash of everything that changes the result; the name does not count.
   constexpr std::uint64_t hash() const {
     std::uint64_t out = size;
     for (std::size_t i = 0; i < size; ++i)

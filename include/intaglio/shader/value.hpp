@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Typed values of a shader that is written in C++: an expression over them notes its steps (shader/expression.hpp) in a
-// constant evaluation. What has another type, or is no operation of shaders, is refused with one sentence.
+// Typed values of a shader that is written in C++: an expression over them records its steps (shader/expression.hpp) in
+// a constant evaluation. A value of another type, or an operation that shaders do not have, is refused with one
+// sentence.
 #pragma once
 
 #include "intaglio/core/fits_together.hpp"
@@ -16,7 +17,7 @@
 
 namespace intaglio::shader {
 
-/// The steps that a value takes; operands come before what is made of them, none twice.
+/// The steps that compute a value. Operands come before the steps that use them; no step occurs twice.
 struct step_list {
   std::array<step, max_steps> steps{};
   std::uint8_t size = 0;
@@ -29,8 +30,8 @@ struct step_list {
     steps[size] = next;
     return size++;
   }
-  /// All of another list: the place of its last step. Searches little: compilers count the steps of a constant
-  /// evaluation.
+  /// Adds all steps of another list. @return the index of its last step. It searches little, because compilers limit
+  /// the steps of a constant evaluation.
   constexpr std::uint8_t add(const step_list& other) {
     if (size == 0) {
       *this = other;
@@ -63,7 +64,7 @@ class value {
   }  // NOLINT: a literal is a value
   constexpr const step_list& list() const { return list_; }
 
-  /// No such thing: what a shader finds is known on the device alone.
+  /// Deleted: a truth value of a shader is known only on the device.
   template <std::same_as<bool> Known>
   constexpr explicit operator Known() const;
 
@@ -83,7 +84,7 @@ concept shader_values = (is_value<std::remove_cvref_t<A>> || ...);
 template <class A>
 inline constexpr bool is_real = std::same_as<A, real> || std::same_as<A, float>;
 
-/// A type as messages print it.
+/// The name of a type in messages.
 template <class A>
 constexpr std::string_view type_name() {
   if constexpr (std::same_as<A, real>) return "value<float>";
@@ -95,7 +96,7 @@ constexpr std::string_view type_name() {
   else return "another type";
 }
 
-/// The steps of some operands and one more.
+/// Joins the steps of some operands and adds one more.
 template <class Result, operation What, class... A>
 constexpr Result made(const A&... operands) {
   step_list list;

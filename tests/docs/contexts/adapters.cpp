@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What stands around a snippet that plans a model with adapters.
+// The code around a snippet that plans a model with adapters.
 #include <intaglio/families/adapter_room.hpp>
 #include <intaglio/families/file_types.hpp>
 #include <intaglio/families/planned_family.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What stands around the frame loop of docs/embedding.md: stand-ins for SDL3's functions, as its headers declare them,
-// and the host's own part.
+// The code around the frame loop of docs/embedding.md: stand-ins for SDL3's functions, as its headers declare them, and
+// the host's own part.
 #include <intaglio/gpu/features.hpp>
 #include <intaglio/models/bitnet_b158.hpp>
 #include <intaglio/session.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What stands around a snippet that names models.
+// The code around a snippet that names models.
 #include <intaglio/graph/layers/walk_ffn.hpp>
 #include <intaglio/models/bitnet_b158.hpp>
 #include <intaglio/models/gemma3.hpp>

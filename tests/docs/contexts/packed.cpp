@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What stands around a snippet that packs a model.
+// The code around a snippet that packs a model.
 #include <intaglio/models/bitnet_b158.hpp>
 #include <intaglio/plan/engrave.hpp>
 #include <intaglio/runtime/pack.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What stands around a snippet that uses sessions.
+// The code around a snippet that uses sessions.
 #include <intaglio/batch_session.hpp>
 #include <intaglio/graph/layers/walk_ffn.hpp>
 #include <intaglio/io/jinja.hpp>

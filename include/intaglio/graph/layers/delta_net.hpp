@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What replaces attention in recurrent layers of Qwen3.5 and Qwen3-Next, and their attention with a gate;
-// both without their output projections.
+// The layers that replace attention in recurrent layers of Qwen3.5 and Qwen3-Next, and the gated attention of their
+// other layers. Neither has its output projection here.
 #pragma once
 
 #include "intaglio/graph/layers/linear.hpp"
@@ -8,19 +8,19 @@
 
 namespace intaglio::graph {
 
-/// Whether betas and alphas come by two products or by one, of each key head in turn.
+/// Whether betas and alphas come from two products (apart) or from one, interleaved by key head (together).
 enum class delta_gates : bool { apart, together };
 
-/// The gated delta rule over silu(conv(W_qkv x)), its heads normalised and times silu(W_z x). Tensors attn_qkv,
-/// attn_gate (z), ssm_conv1d [qkv_size, conv_taps], ssm_beta and ssm_alpha, or ssm_ba, ssm_a and ssm_dt.bias
+/// The gated delta rule over silu(conv(W_qkv x)); its heads are normalised and multiplied by silu(W_z x). Tensors
+/// attn_qkv, attn_gate (z), ssm_conv1d [qkv_size, conv_taps], ssm_beta and ssm_alpha or ssm_ba, ssm_a and ssm_dt.bias
 /// [value_heads], ssm_norm [value_dim].
 /// @shape  x: [tokens, hidden_size]; out: [tokens, value_size] f32
 /// @error  does not fit: key heads do not share value heads evenly; widths that kernels do not take
 /// @source Yang et al. 2024 (gated delta networks); transformers, models/qwen3_next
 template <dtype W, delta_gates Gates, dtype A = input_type<W>>
 struct delta_net {
-  std::uint32_t hidden_size, conv_taps;  ///< config.json's, the latter as linear_conv_kernel_dim
-  delta_net_config sizes;                ///< and linear_*
+  std::uint32_t hidden_size, conv_taps;  ///< config.json's; conv_taps is linear_conv_kernel_dim
+  delta_net_config sizes;                ///< config.json's linear_*
   float eps;                             ///< of the norm
 
   /// Takes sizes and epsilon from a config.
@@ -44,7 +44,7 @@ struct delta_net {
   }
 };
 
-/// self_attention with norms of q's and k's heads, times sigmoid(W_g x). Tensor attn_q_gate besides its own.
+/// self_attention with norms of the heads of q and k, multiplied by sigmoid(W_g x). Adds the tensor attn_q_gate.
 /// @shape  as self_attention
 template <dtype W, dtype A = input_type<W>>
 struct gated_attention {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gated feed-forward unit without its down projection.
+// Gated feed-forward unit, without its down projection.
 #pragma once
 
 #include "intaglio/graph/layers/linear.hpp"
@@ -12,7 +12,8 @@ namespace intaglio::graph {
 template <dtype W, dtype A = input_type<W>>
 struct gated_ffn {
   std::uint32_t hidden_size, intermediate_size;  ///< columns and rows of both matrices
-  shader::activation_function act;  ///< one of the config's, or a type of one's own (shader/activation.hpp)
+  shader::activation_function act;               ///< one of config.json's activations, or a type of the caller's
+                                                 ///< (shader/activation.hpp)
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id h = activations<A>(t, x, "ffn_gate.weight");

@@ -11,7 +11,7 @@ namespace intaglio::graph {
 /// @error  does not fit: width is no multiple of 4
 /// @source Ba et al. 2016; transformers, BertSelfOutput
 struct layer_norm {
-  std::string_view weight, bias;  ///< the tensors' names; of bias empty: there is none
+  std::string_view weight, bias;  ///< the tensors' names; an empty bias means that there is none
   float eps;                      ///< config.json's layer_norm_eps
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const { return t.layer_norm(x, weight, bias, eps); }
 };

@@ -6,19 +6,19 @@
 
 namespace intaglio::graph {
 
-/// Type of what a product by W reads unless the model says otherwise: int8 for ternary weights (Wang et al. 2023,
-/// BitNet), else f32.
+/// The type of a product's input, unless the model says otherwise: int8 for ternary weights (Wang et al. 2023, BitNet),
+/// else f32.
 template <dtype W>
 inline constexpr dtype input_type = W == dtype::i2_s ? dtype::i8 : dtype::f32;
 
-/// Type of a head, and of an embedding that is one, beside products by W, as llama-quantize chooses it: coarse codecs
-/// leave it finer. `columns` of a row that blocks of 256 do not divide make it q8_0.
+/// The type of a model's head beside products with weights W, and of an embedding that is the head. As in
+/// llama-quantize, coarse codecs leave the head in a finer one. Where `columns` is no multiple of 256 it is q8_0.
 constexpr dtype head_type(dtype W, std::uint32_t columns) {
   const bool coarse = info(W).block_elements > 1 && W != dtype::q8_0 && !is_ternary(W);
   return !coarse ? W : columns % 256 == 0 ? dtype::q6_k : dtype::q8_0;
 }
 
-/// x as a product reads it: int8 with one scale a token, or as it is.
+/// x as a product reads it: quantised to int8 with one scale for each token, or unchanged.
 template <dtype A>
 constexpr ir::value_id activations(ir::trace& t, ir::value_id x, std::string_view name) {
   static_assert(A == dtype::i8 || A == dtype::f32, "inputs of a product are i8 or f32");
@@ -26,11 +26,11 @@ constexpr ir::value_id activations(ir::trace& t, ir::value_id x, std::string_vie
   else return x;
 }
 
-/// Matrix product y = W x + b; without a bias where none is named.
+/// Matrix product y = W x + b; there is no b where no bias is named.
 /// @tparam W any float or quantised type
 /// @shape  weight: [out, in]; bias: [out] f32; x: [tokens, in] f32; y: [tokens, out] f32
-/// @error  does not fit: a bias of what is neither added to the stream nor a choice of experts; x is not `in` wide, or
-/// `in` is no multiple of W's block
+/// @error  does not fit: a bias of a product that is neither added to the stream nor a choice of experts; x is not `in`
+/// wide, or `in` is no multiple of W's block
 template <dtype W, dtype A = input_type<W>>
 struct linear {
   std::string_view weight;  ///< the tensor's name
@@ -42,12 +42,12 @@ struct linear {
   }
 };
 
-/// The head: logits over the vocabulary. Naming the embedding's tensor ties the two.
+/// The language model head: logits over the vocabulary. Naming the embedding's tensor ties the two.
 /// @shape  weight: [vocab_size, hidden_size], held as type (f16, bf16, f32); logits: [tokens, vocab_size] f32
 struct lm_head {
   std::string_view weight;                ///< the tensor's name
   std::uint32_t vocab_size, hidden_size;  ///< its rows and columns
-  dtype type = dtype::f16;                ///< in which the device holds it
+  dtype type = dtype::f16;                ///< the type in which the device holds the head
   float softcap = 0;                      ///< the logits are softcap * tanh(product / softcap); 0: the product
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id product = t.matmul(x, weight, vocab_size, hidden_size, type);

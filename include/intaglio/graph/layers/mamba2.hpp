@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: MIT
-// What replaces attention in recurrent layers of Granite 4.0 H and Nemotron-H, without its output
-// projection, and the FFN without a gate of the latter.
+// The layer that replaces attention in recurrent layers of Granite 4.0 H and Nemotron-H, without its output projection.
 #pragma once
 
 #include "intaglio/graph/layers/linear.hpp"
 
 namespace intaglio::graph {
 
-/// Mamba-2: rms_norm(scan(silu(conv(W_xbc x) + bias), W_dt x) * silu(W_gate x)), the norm of each group of heads for
-/// itself. Tensors ssm_in_gate, ssm_in_xbc and ssm_in_dt, which files have as one, ssm_conv1d [qkv_size, conv_taps] and
-/// its bias, ssm_a, ssm_d and ssm_dt.bias [value_heads], ssm_norm [value_size].
+/// Mamba-2: rms_norm(scan(silu(conv(W_xbc x) + bias), W_dt x) * silu(W_gate x)); the norm is over each group of heads
+/// separately. Tensors ssm_in_gate, ssm_in_xbc and ssm_in_dt, which files hold as one matrix, ssm_conv1d [qkv_size,
+/// conv_taps] and its bias, ssm_a, ssm_d and ssm_dt.bias [value_heads], ssm_norm [value_size].
 /// @shape  x: [tokens, hidden_size]; out: [tokens, value_size] f32
 /// @error  does not fit: groups do not share heads evenly; widths that kernels do not take
 /// @source Dao & Gu 2024 (structured state space duality); transformers, models/bamba and models/nemotron_h
 template <dtype W, dtype A = input_type<W>>
 struct mamba2 {
-  std::uint32_t hidden_size, conv_taps;  ///< config.json's, the latter as mamba_d_conv or conv_kernel
+  std::uint32_t hidden_size, conv_taps;  ///< config.json's; conv_taps is mamba_d_conv or conv_kernel
   delta_net_config sizes;                ///< of heads, groups and states
   float eps;                             ///< of the norm
 

@@ -6,8 +6,8 @@
 
 namespace intaglio::graph {
 
-/// down_e(act(gate_e x, up_e x)) of the experts e that a token has, one behind the other. Tensors ffn_gate_exps,
-/// ffn_up_exps, ffn_down_exps hold all experts.
+/// The gated units of a mixture: down_e(act(gate_e x, up_e x)) for the experts e of a token, one result behind the
+/// other. Tensors ffn_gate_exps, ffn_up_exps and ffn_down_exps hold all experts.
 /// @shape  x: [tokens, hidden_size]; choice: [tokens, 2 * top_k] of ir::trace::route; out: [tokens, top_k *
 /// hidden_size] f32
 template <dtype W>
@@ -25,14 +25,14 @@ struct gated_experts {
   }
 };
 
-/// down_e(act(up_e x)) of the experts e that a token has, one behind the other: experts of two matrices. Tensors
+/// Experts without a gate: down_e(act(up_e x)) for the experts e of a token, one result behind the other. Tensors
 /// ffn_up_exps and ffn_down_exps hold all experts.
 /// @shape  as gated_experts
 /// @source transformers, NemotronHMLP in NemotronHMOE
 template <dtype W>
 struct ungated_experts {
   std::uint32_t hidden_size, intermediate_size, num_local_experts;  ///< columns, rows, and number of the experts
-  activation act;                                                   ///< the config's
+  activation act;                                                   ///< config.json's activation
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x, ir::value_id choice) const {
     const ir::value_id up =
@@ -42,8 +42,8 @@ struct ungated_experts {
   }
 };
 
-/// gated_experts whose products have biases. Tensors ffn_gate_exps.bias, ffn_up_exps.bias and ffn_down_exps.bias, of
-/// all experts one behind the other.
+/// gated_experts whose products have biases. Tensors ffn_gate_exps.bias, ffn_up_exps.bias and ffn_down_exps.bias hold
+/// the biases of all experts, one behind the other.
 template <dtype W>
 struct biased_experts {
   std::uint32_t hidden_size, intermediate_size, num_local_experts;  ///< columns, rows, and number of the experts
@@ -64,24 +64,24 @@ struct biased_experts {
   }
 };
 
-/// A layer of experts takes a token's choice of experts besides its input.
+/// An expert layer reads a token's choice of experts besides its input.
 template <class T>
 concept expert_layer = requires(const T& l, ir::trace& t, ir::value_id x) {
   { l.forward(t, x, x) } -> std::same_as<ir::value_id>;
 };
 
-/// sum over the top_k experts e of largest router(x): softmax over them of router(x)_e, times experts_e(x); with
-/// over_all softmax over all experts; or as `gate` says.
+/// Mixture of experts: the sum over the top_k experts e with the largest router(x) of weight_e * experts_e(x). The
+/// weights are a softmax over the chosen router(x) or, with over_all, over all of them; `gate` describes other weights.
 /// @shape  x, out: [tokens, hidden_size] f32
 /// @error  does not fit: more experts a token than there are
 /// @source Shazeer et al. 2017; Jiang et al. 2024 (Mixtral); transformers, MixtralSparseMoeBlock
 template <layer Router, expert_layer Experts>
 struct moe {
-  Router router;           ///< scores of all experts
-  Experts experts;         ///< those that the scores choose
-  std::uint32_t top_k;     ///< experts a token
+  Router router;           ///< gives the scores of all experts
+  Experts experts;         ///< computes the chosen experts
+  std::uint32_t top_k;     ///< number of experts of a token
   bool over_all = false;   ///< whether the softmax is over all experts
-  ir::router_gate gate{};  ///< what experts count by their scores
+  ir::router_gate gate{};  ///< how scores become the experts' weights
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id choice = t.route(router.forward(t, x), "ffn_gate_inp.weight", top_k, over_all, {}, gate);

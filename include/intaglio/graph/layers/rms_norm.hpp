@@ -12,7 +12,7 @@ namespace intaglio::graph {
 struct rms_norm {
   std::string_view weight;  ///< the tensor's name
   float eps;                ///< config.json's rms_norm_eps
-  float scale = 1;          ///< what the result is multiplied by
+  float scale = 1;          ///< factor of the result
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const { return t.rms_norm(x, weight, eps, scale); }
 };
 

@@ -8,41 +8,41 @@
 
 namespace intaglio::graph {
 
-/// Positions that a layer's attention sees, and its rotary embedding.
+/// The positions that a layer's attention sees, and its rotary embedding.
 struct attention_reach {
-  rope_parameters rope;      ///< of q and k
-  std::uint32_t window = 0;  ///< positions up to its own that a token sees; 0: all
-  std::uint32_t ahead = 0;   ///< positions of the pass behind its own that a token sees; ir::all_ahead: all
+  rope_parameters rope;      ///< rotary embedding of q and k
+  std::uint32_t window = 0;  ///< number of positions that a token sees, up to and including its own; 0: all
+  std::uint32_t ahead = 0;   ///< positions of the pass behind its own that a token sees; ir::all_ahead: all of them
 };
-/// Reach of a windowed layer: the last sliding_window positions, of an encoder half of them before a token and half
-/// behind it, with the rotary base of windowed layers.
+/// Reach of a windowed layer, with the rotary base of windowed layers. A decoder sees the last sliding_window
+/// positions. An encoder sees half of the window in front of a token and half of it behind.
 constexpr attention_reach sliding(const decoder_config& c) {
   const std::uint32_t half = c.sliding_window / 2;
   if (family_of(c.model_type).encoder) return {c.local_rope(), half + 1, half};
   return {c.local_rope(), c.sliding_window};
 }
-/// Reach of a layer that sees all positions, of an encoder those behind a token too.
+/// Reach of a layer that sees all positions. An encoder also sees those behind a token.
 constexpr attention_reach full(const decoder_config& c) {
   return {c.rope(), 0, family_of(c.model_type).encoder ? ir::all_ahead : 0};
 }
 
-/// Norms of q and k before the rotary embedding: of every head for itself, or of all heads at once. rms_turned: of
-/// every head for itself, behind the rotary embedding.
+/// Norms of q and k. rms: of every head separately, in front of the rotary embedding. rms_all: of all heads at once, in
+/// front of it. rms_turned: of every head separately, behind it.
 enum class qk_norm : std::uint8_t { none, rms, rms_all, rms_turned };
 
 /// Whether biases are added to q, k and v.
 enum class qkv_bias : bool { none, added };
 
-/// Whether each head's softmax has a learned score more, whose value is 0.
+/// Whether each head's softmax has one more score, which is learned and whose value is 0.
 enum class attention_sink : bool { none, learned };
 
-/// softmax(rope(Wq x) rope(Wk x)^T * query_pre_attn_scalar^-1/2) (Wv x), over the last `window` positions of the
-/// cache and `ahead` positions behind them in the pass. Tensors attn_q, attn_k, attn_v; with qk_norm::rms and
-/// rms_turned attn_q_norm and attn_k_norm, [head_dim], with qk_norm::rms_all as wide as q and k; with qkv_bias::added
-/// attn_q.bias, attn_k.bias and attn_v.bias, f32 as wide as what they are added to. A config whose use_qk_norm or
-/// attention_bias is false has none of these. Scores s are softcap * tanh(s / softcap) where the config has
-/// attn_logit_softcapping; with attention_sink::learned each head's softmax has one score more, of attn_sinks,
-/// [num_attention_heads].
+/// Grouped-query attention: softmax(rope(Wq x) rope(Wk x)^T * query_pre_attn_scalar^-1/2) (Wv x), over the last
+/// `window` positions of the cache and `ahead` positions behind them in the pass. Tensors attn_q, attn_k, attn_v. With
+/// qk_norm::rms and rms_turned also attn_q_norm and attn_k_norm, [head_dim]; with qk_norm::rms_all they are as wide as
+/// q and k. With qkv_bias::added also attn_q.bias, attn_k.bias and attn_v.bias, f32, as wide as q, k and v. A config
+/// whose use_qk_norm or attention_bias is false has no such tensors. Scores s become softcap * tanh(s / softcap) where
+/// the config has attn_logit_softcapping. With attention_sink::learned each head's softmax has one more score, from
+/// attn_sinks, [num_attention_heads].
 /// @shape  x: [tokens, hidden_size]; out: [tokens, num_attention_heads * head_dim] f32
 /// @error  does not fit: heads do not share kv heads evenly; head_dim is no multiple of 4
 /// @source Ainslie et al. 2023 (GQA); Su et al. 2021 (RoPE, NeoX pairs); Beltagy et al. 2020 (windows); Gemma 3 report
@@ -52,11 +52,11 @@ template <dtype W, dtype A = input_type<W>, qk_norm Norm = qk_norm::none, qkv_bi
 struct self_attention {
   std::uint32_t hidden_size, num_attention_heads, num_key_value_heads, head_dim;  ///< config.json's
   attention_reach reach;                                                          ///< positions that the layer sees
-  float scale, eps;     ///< of scores, 0: by head_dim; of the norms of q and k
-  float softcap;        ///< of scores, 0: none
+  float scale, eps;     ///< factor of scores, 0: by head_dim; epsilon of the norms of q and k
+  float softcap;        ///< bound of scores; 0: none
   bool normed, biased;  ///< whether the config has the norms and biases that the template names
 
-  /// Attention of a model whose layers are all alike.
+  /// Attention of a model whose layers are all of one kind.
   constexpr self_attention(const decoder_config& c)
       : self_attention(c, {c.rope(), c.sliding_window, full(c).ahead}) {}  // NOLINT: a config is what describes it
   /// Attention of one kind of layer.
@@ -67,11 +67,11 @@ struct self_attention {
     if (all_turn(c)) reach.rope.scaling.attention_factor = 1;
   }
 
-  /// Whether all channels of q and k turn, so that a factor of sines and cosines is one of scores, squared.
+  /// Whether all channels of q and k are rotated. Then a factor of sines and cosines is a factor of scores, squared.
   static constexpr bool all_turn(const decoder_config& c) { return c.rotary_dim == 0 || c.rotary_dim == c.head_dim; }
-  /// What scores are multiplied by; 0: 1 / sqrt(head_dim).
+  /// The factor of scores; 0: 1 / sqrt(head_dim).
   static constexpr float score_scale(const decoder_config& c, const attention_reach& r) {
-    // A norm behind the rotation takes such a factor away again.
+    // A norm behind the rotation removes a factor of sines and cosines again.
     const bool counts = all_turn(c) && Norm != qk_norm::rms_turned;
     const float factor = counts ? r.rope.scaling.attention_factor : 1, turned = factor * factor;
     if (c.attention_multiplier != 0) return c.attention_multiplier * turned;

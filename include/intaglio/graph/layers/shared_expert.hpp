@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A mixture of experts with one more that every token has, whose part a gate of its own says.
+// A mixture of experts with a shared expert, which every token uses.
 #pragma once
 
 #include <type_traits>
@@ -12,7 +12,7 @@
 
 namespace intaglio::graph {
 
-/// What a shared expert's last product reads: act(Wgate h) * (Wup h). Tensors ffn_gate_shexp and ffn_up_shexp.
+/// The input of a shared expert's down projection: act(Wgate h) * (Wup h). Tensors ffn_gate_shexp and ffn_up_shexp.
 /// @shape  h: [tokens, hidden_size]; out: [tokens, intermediate_size] f32
 template <dtype W>
 constexpr ir::value_id shared_gates(ir::trace& t, ir::value_id h, std::uint32_t hidden_size,
@@ -22,16 +22,16 @@ constexpr ir::value_id shared_gates(ir::trace& t, ir::value_id h, std::uint32_t 
   return t.gated(gate, up, act);
 }
 
-/// x + mixture(norm(x)) + sigmoid(w_s norm(x)) shared(norm(x)). Tensors ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp
-/// and ffn_gate_inp_shexp, [1, hidden_size] in f32.
+/// A mixture with a gated shared expert: x + mixture(norm(x)) + sigmoid(w_s norm(x)) shared(norm(x)). Tensors
+/// ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp and ffn_gate_inp_shexp, [1, hidden_size] in f32.
 /// @shape  x: [tokens, hidden_size]; out: [tokens, hidden_size] f32
 /// @source transformers, models/qwen3_next
 template <dtype W, class Mixture>
 struct residual_moe_with_shared {
-  rms_norm norm;                                 ///< of what all of them read
+  rms_norm norm;                                 ///< norm of the input of mixture and shared expert
   Mixture mixture;                               ///< a moe
   std::uint32_t hidden_size, intermediate_size;  ///< columns and rows of the shared expert
-  shader::activation_function act;               ///< of its gates
+  shader::activation_function act;               ///< activation of the shared expert
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id h = norm.forward(t, x);
@@ -43,27 +43,28 @@ struct residual_moe_with_shared {
   }
 };
 
-/// A shared expert without its last product: act(Wgate h) * (Wup h).
+/// A shared expert without its down projection: act(Wgate h) * (Wup h).
 /// @shape  h: [tokens, hidden_size]; out: [tokens, intermediate_size] f32
 template <dtype W>
 struct gated_shared {
   std::uint32_t hidden_size, intermediate_size;  ///< columns and rows of the matrices
-  shader::activation_function act;               ///< of the gates
+  shader::activation_function act;               ///< activation of the gates
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id h) const {
     return shared_gates<W>(t, h, hidden_size, intermediate_size, act);
   }
 };
 
-/// x + mixture(norm(x)) + Wdown inner(norm(x)). Tensor ffn_down_shexp, and those of `inner`.
+/// A mixture with a shared expert that has no gate for its result: x + mixture(norm(x)) + Wdown inner(norm(x)). Tensor
+/// ffn_down_shexp, and those of `inner`.
 /// @shape  x: [tokens, hidden_size]; out: [tokens, hidden_size] f32
 /// @source transformers, models/granitemoeshared and models/nemotron_h
-/// @tparam W of the last product's matrix
+/// @tparam W type of the down projection's matrix
 template <dtype W, class Mixture, layer Inner>
 struct residual_moe_beside_shared {
-  rms_norm norm;    ///< of what all of them read
+  rms_norm norm;    ///< norm of the input of mixture and shared expert
   Mixture mixture;  ///< a moe
-  Inner inner;      ///< the shared expert without its last product: gated_shared, or an ungated_ffn
+  Inner inner;      ///< the shared expert without its down projection: gated_shared, or an ungated_ffn
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id h = norm.forward(t, x);
@@ -78,23 +79,23 @@ constexpr auto moe_beside_shared(const rms_norm& norm, const Mixture& mixture, c
   return residual_moe_beside_shared<W, Mixture, Inner>{norm, mixture, inner};
 }
 
-/// What a config's experts count by their scores.
+/// How the experts of a config get their weights from scores.
 constexpr ir::router_gate router_gate_of(const decoder_config& c) {
   const family& of = family_of(c.model_type);
   return {of.score, c.routed_scaling_factor, of.router_added, of.router_least,
           c.use_expert_bias ? "exp_probs_b.bias" : ""};
 }
 
-/// What stands behind attention: a gated unit or, where the config has experts, a mixture, alone or beside an expert
-/// that every token has, whose part a gate says in families that have one. Tensors ffn_norm or another norm, ffn_gate,
-/// ffn_up and ffn_down, or those of the mixture.
+/// The FFN sublayer of a block: a gated unit or, where the config has experts, a mixture. A mixture may have a shared
+/// expert, whose result has a gate in some families. Tensors ffn_norm or another norm, ffn_gate, ffn_up and ffn_down,
+/// or those of the mixture.
 /// @shape  x, out: [tokens, hidden_size] f32
 template <dtype W, dtype R = dtype::f32>
 struct ffn_or_mixture {
-  const decoder_config* c;                         ///< whose sizes it has
-  float eps;                                       ///< of the norm in front
-  bool dense = false;                              ///< without experts, dense_intermediate_size wide
-  std::string_view norm_name = "ffn_norm.weight";  ///< the tensor of that norm
+  const decoder_config* c;                         ///< the model's config
+  float eps;                                       ///< epsilon of the norm in front
+  bool dense = false;                              ///< no experts; the unit is dense_intermediate_size wide
+  std::string_view norm_name = "ffn_norm.weight";  ///< the tensor of the norm in front
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const rms_norm norm{norm_name, eps};

@@ -6,14 +6,15 @@
 
 namespace intaglio::graph {
 
-/// C conv(B h) for [B; C; h] = W_in x: a causal convolution of each channel over its last conv_taps tokens.
+/// Gated short convolution: C conv(B h) for [B; C; h] = W_in x; a causal convolution of each channel over its last
+/// conv_taps tokens.
 /// Tensors shortconv.in_proj, [3 hidden_size, hidden_size], and shortconv.conv, [hidden_size, conv_taps].
 /// @shape  x: [tokens, hidden_size]; out: [tokens, hidden_size] f32
 /// @error  does not fit: conv_taps below 2 or above 8; hidden_size is no multiple of 4
 /// @source transformers, models/lfm2; Liquid AI 2025
 template <dtype W, dtype A = input_type<W>>
 struct short_conv {
-  std::uint32_t hidden_size, conv_taps;  ///< config.json's, the latter as conv_L_cache
+  std::uint32_t hidden_size, conv_taps;  ///< config.json's; conv_taps is conv_L_cache
 
   /// Takes sizes from a config.
   constexpr short_conv(const decoder_config& c)  // NOLINT: a config is what describes it

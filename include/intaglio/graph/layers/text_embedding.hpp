@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Token embedding of an encoder: the start of a model whose tokens know their position and their text's kind.
+// Token embedding of an encoder: the first layer of a model whose embedding includes a token's position and its text's
+// kind.
 #pragma once
 
 #include "intaglio/core/family.hpp"
@@ -7,15 +8,15 @@
 
 namespace intaglio::graph {
 
-/// Row of the table for each token, plus row of token_types for the kind of text that it is of, where the config has
-/// kinds, plus row of position_embd for its position, where the family learns positions.
+/// The token's row of the table, plus the row of token_types for the kind of its text where the config has kinds, plus
+/// the row of position_embd for its position where the family learns positions.
 /// @shape  weight: [vocab_size, hidden_size], held as type; token_types.weight: [type_vocab_size, hidden_size] f32;
 /// position_embd.weight: [max_position_embeddings, hidden_size] f32; out: [tokens, hidden_size] f32
 /// @error  does not fit: hidden_size is no multiple of 4
 /// @source Devlin et al. 2019; transformers, BertEmbeddings
 struct text_embedding {
-  std::uint32_t vocab_size, hidden_size, kinds, positions;  ///< rows and columns
-  dtype type;                                               ///< in which the device holds the tokens' rows
+  std::uint32_t vocab_size, hidden_size, kinds, positions;  ///< rows of the three tables, and columns of all
+  dtype type;                                               ///< the type in which the device holds the tokens' rows
 
   /// Takes sizes and epsilon from a config.
   constexpr text_embedding(const decoder_config& c, dtype held)

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Feed-forward unit without a gate and without its down projection.
+// Feed-forward unit without a gate, without its down projection.
 #pragma once
 
 #include "intaglio/graph/layers/linear.hpp"
 
 namespace intaglio::graph {
 
-/// act(Wup x + b); without a bias where none is named. Tensor ffn_up, or another one.
+/// act(Wup x + b); there is no b where no bias is named. Tensor ffn_up, or the one that `weight` names.
 /// @shape  x: [tokens, hidden_size]; bias: [intermediate_size] f32; out: [tokens, intermediate_size] f32
 /// @source Vaswani et al. 2017; transformers, BertIntermediate and NemotronHMLP
 template <dtype W, dtype A = input_type<W>>
 struct ungated_ffn {
   std::uint32_t hidden_size, intermediate_size;  ///< columns and rows of the matrix
-  activation act;                                ///< the config's
+  activation act;                                ///< config.json's activation
   std::string_view bias{};                       ///< the name of the bias; empty: none
   std::string_view weight = "ffn_up.weight";     ///< the name of the matrix
 

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_batch_source_hash = 0x9dc11d456f0aa8f9ULL;
+inline constexpr unsigned long long attention_batch_source_hash = 0x9acbe6e550f6bae1ULL;
 alignas(4) inline constexpr char attention_batch_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\177)\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\11\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\23\0\5\0\0\0\14\0\0\0main\0\0\0\0\362\3\0\0\374\4\0\0u\5\0\0\236\5\0\000"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_chunk_source_hash = 0x2a41c63f1d967eefULL;
+inline constexpr unsigned long long attention_chunk_source_hash = 0xa7818c5f42414ffcULL;
 alignas(4) inline constexpr char attention_chunk_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0i\31\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\11\0\0\0GLSL.std.450\0\0"
     "\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\20\0\5\0\0\0\14\0\0\0main\0\0\0\0}\4\0\0\270\4\0\0\311\4\0\0\225\5\0\0\1\6"

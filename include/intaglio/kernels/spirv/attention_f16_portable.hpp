@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_f16_portable_source_hash = 0xdcf086926ca75b66ULL;
+inline constexpr unsigned long long attention_f16_portable_source_hash = 0x5de011146219af86ULL;
 alignas(4) inline constexpr char attention_f16_portable_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\310*\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\11\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\20\0\5\0\0\0\14\0\0\0main\0\0\0\0}\4\0\0\270\4\0\0\311\4\0\0\225\5\0\0\1"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long dense_batch_source_hash = 0xe590a60d66aba437ULL;
+inline constexpr unsigned long long dense_batch_source_hash = 0xb5a372e14e4da1c7ULL;
 alignas(4) inline constexpr char dense_batch_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\11*\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0\0"
     "\13\0\6\0\5\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\14\0\5\0\0\0\10\0\0\0main\0\0\0\0\225\0\0"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long embed_source_hash = 0x14a6686355a8cb50ULL;
+inline constexpr unsigned long long embed_source_hash = 0xbf232138fbcfb204ULL;
 alignas(4) inline constexpr char embed_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\?\21\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\7\0\0\0GLSL.std.450\0\0"
     "\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\12\0\0\0main\0\0\0\0\224\7\0\0\237\7\0\0\252\7\0\0\271\7\0\0K"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long expert_sum_source_hash = 0xc103a451009838f0ULL;
+inline constexpr unsigned long long expert_sum_source_hash = 0x748674ca9ab21e4aULL;
 alignas(4) inline constexpr char expert_sum_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\17\1\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\4\0\0\0GLSL.std.450\0\0"
     "\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\10\0\5\0\0\0\7\0\0\0main\0\0\0\0006\0\0\0A\0\0\0P\0\0\0K\1\6\0\7\0\0\0&\0"

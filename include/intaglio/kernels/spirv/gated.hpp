@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long gated_source_hash = 0x36bf82ce6352a575ULL;
+inline constexpr unsigned long long gated_source_hash = 0xd364de3aa7e58602ULL;
 alignas(4) inline constexpr char gated_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0J\1\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\4\0\0\0GLSL.std.450\0\0\0"
     "\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\7\0\0\0main\0\0\0\0A\0\0\0P\0\0\0_\0\0\0\351\0\0\0K\1\6\0\7\0\0"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long head_gate_source_hash = 0xc8b2255a00a277f2ULL;
+inline constexpr unsigned long long head_gate_source_hash = 0x6973aef33bfefc7eULL;
 alignas(4) inline constexpr char head_gate_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0&\2\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\5\0\0\0GLSL.std.450\0\0\0"
     "\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\10\0\5\0\0\0\10\0\0\0main\0\0\0\0\241\0\0\0\264\0\0\0\375\0\0\0K\1\6\0\10\0"

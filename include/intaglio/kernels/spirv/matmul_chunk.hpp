@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_chunk_source_hash = 0x3ad0474b13df7dfaULL;
+inline constexpr unsigned long long matmul_chunk_source_hash = 0xe7d162f34a2be4e8ULL;
 alignas(4) inline constexpr char matmul_chunk_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0.\36\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\13\0\0\0GLSL.std.450\0\0"
     "\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\16\0\0\0main\0\0\0\0\357\10\0\0\264\12\0\0k\13\0\0\201\13\0\0"

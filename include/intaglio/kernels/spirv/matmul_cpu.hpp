@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_cpu_source_hash = 0xeb42aae577221927ULL;
+inline constexpr unsigned long long matmul_cpu_source_hash = 0xf37d5d96b07f9e6aULL;
 alignas(4) inline constexpr char matmul_cpu_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0&J\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0"
     "\2\0\343\24\0\0\13\0\6\0\15\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\22\0\5\0\0\0\20\0\0\0main"

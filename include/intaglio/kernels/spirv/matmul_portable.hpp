@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_portable_source_hash = 0xd3b44044d9512119ULL;
+inline constexpr unsigned long long matmul_portable_source_hash = 0x4000d93794d80499ULL;
 alignas(4) inline constexpr char matmul_portable_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\327\220\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0"
     "\0\13\0\6\0\15\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\22\0\5\0\0\0\20\0\0\0main\0\0\0\0\363"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long norm_quantize_cpu_source_hash = 0x5fc609cc6b525b11ULL;
+inline constexpr unsigned long long norm_quantize_cpu_source_hash = 0xb7b574a632f1ce7eULL;
 alignas(4) inline constexpr char norm_quantize_cpu_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\277\13\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0"
     "\21\0\2\0\343\24\0\0\13\0\6\0\6\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\17\0\5\0\0\0\11\0\0\0"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long pages_source_hash = 0xa861e95217e6d8ceULL;
+inline constexpr unsigned long long pages_source_hash = 0x61981879f1d0ce71ULL;
 alignas(4) inline constexpr char pages_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\?\2\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\6\0\0\0GLSL.std.450\0\0"
     "\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\11\0\0\0main\0\0\0\0/\0\0\0m\0\0\0\344\0\0\0\260\1\0\0K\1\6\0"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long residency_source_hash = 0xac0a4bf20bf678b0ULL;
+inline constexpr unsigned long long residency_source_hash = 0xab963bb66c614eb8ULL;
 alignas(4) inline constexpr char residency_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0z\0\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\2\0\0\0GLSL.std.450\0\0\0"
     "\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\5\0\0\0main\0\0\0\0\15\0\0\0\32\0\0\0\"\0\0\09\0\0\0K\1\6\0\5\0"

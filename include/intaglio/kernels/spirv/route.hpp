@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long route_source_hash = 0x111ae9fcd52d8e70ULL;
+inline constexpr unsigned long long route_source_hash = 0x9524a1c196fdba9dULL;
 alignas(4) inline constexpr char route_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\252\5\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\6\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\15\0\5\0\0\0\11\0\0\0main\0\0\0\0\376\0\0\0\13\1\0\0\236\1\0\0\243\1\0\0"

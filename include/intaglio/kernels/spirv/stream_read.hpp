@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long stream_read_source_hash = 0xce4ed423783cd3beULL;
+inline constexpr unsigned long long stream_read_source_hash = 0xcbf1afc6a5b70966ULL;
 alignas(4) inline constexpr char stream_read_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\346\0\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\3\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\6\0\0\0main\0\0\0\0\17\0\0\0\27\0\0\0\33\0\0\0002\0\0\0K\1"

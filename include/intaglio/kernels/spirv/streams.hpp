@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long streams_source_hash = 0x2b7ae3f690eb6c4bULL;
+inline constexpr unsigned long long streams_source_hash = 0xb11e2902de893fd1ULL;
 alignas(4) inline constexpr char streams_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\233\11\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\5\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\12\0\5\0\0\0\10\0\0\0main\0\0\0\0\336\0\0\0\363\0\0\0)\1\0\0\250\2\0\0$"

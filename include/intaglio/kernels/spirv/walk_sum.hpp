@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_sum_source_hash = 0x8372e6d0d0aa3f50ULL;
+inline constexpr unsigned long long walk_sum_source_hash = 0x8fadf2b798105fadULL;
 alignas(4) inline constexpr char walk_sum_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\274\4\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\4\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\12\0\5\0\0\0\7\0\0\0main\0\0\0\0e\0\0\0\241\0\0\0\356\0\0\0\27\1\0\0\312"

@@ -10,7 +10,7 @@
 
 namespace intaglio::plan {
 
-/// One sentence on an op that no rule and no kernel covers. @param uses of what it computes
+/// Explains in one sentence that no rule and no kernel covers an op. @param uses number of readers of its result
 constexpr void explain_unfused(const ir::graph& g, const ir::op& o, std::uint32_t uses, text<256>& failure) {
   using kind = ir::op_kind;
   failure.append(o.layer.view(), ": no kernel computes ", o.kind, " here; ");

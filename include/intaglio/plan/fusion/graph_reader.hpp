@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What all fusion rules ask of a graph: who reads a value, what is merged already, which ops are products.
+// Queries on a graph that all fusion rules share: readers of a value, ops that are merged already, ops that are
+// products.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +14,12 @@
 
 namespace intaglio::plan {
 
-/// A graph while its ops are merged.
+/// A graph whose ops are being merged.
 class graph_reader {
  public:
   constexpr explicit graph_reader(const ir::graph& g) : graph_(g) {
     for (std::size_t i = 0; i < g.values.size(); ++i)
-      uses_.push_back(0);  // resize is no constant expression on clang 16 with libstdc++ 12
+      uses_.push_back(0);  // resize() is not a constant expression on clang 16 with libstdc++ 12
     for (const auto& o : g.ops)
       for (const auto id : o.in)
         if (id != ir::none) ++uses_[static_cast<std::size_t>(id)];
@@ -35,7 +36,7 @@ class graph_reader {
   }
   static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
-  /// The op of `wanted` kind behind `from` that reads `id` as operand `place` and is not merged yet.
+  /// The first op of kind `wanted` after `from` that reads `id` as operand number `place` and is not merged yet.
   constexpr std::size_t reader(ir::value_id id, kind wanted, std::size_t from, std::size_t place = 0) const {
     for (std::size_t i = from; i < graph_.ops.size(); ++i)
       if (!taken_[i] && at(i).kind == wanted && at(i).in[place] == id && together(at(i), at(from))) return i;
@@ -47,20 +48,20 @@ class graph_reader {
   constexpr std::uint32_t weight_width(const ir::op& o) const {
     return graph_.weights[static_cast<std::size_t>(o.weight)].columns;
   }
-  /// The head of a model whose weights are no blocks has a kernel of its own, dense_matmul.
+  /// Whether an op is the head of a model whose weights have no blocks; it has a kernel of its own, dense_matmul.
   constexpr bool dense_head(const ir::op& o) const {
     const auto& w = graph_.weights[static_cast<std::size_t>(o.weight)];
     return o.kind == kind::matmul && o.out == graph_.head && intaglio::info(w.type).block_elements == 1 &&
            w.columns % 8 == 0;
   }
-  /// A product that ternary_matmul, ternary_float or matmul computes.
+  /// Whether an op is a product that ternary_matmul, ternary_float or matmul computes.
   constexpr bool product(const ir::op& o) const {
     if (o.kind != kind::matmul || dense_head(o)) return false;
     return weight_type(o) == dtype::i2_s ? o.experts == 0 && (type(o.in[0]) == dtype::i8 || type(o.in[0]) == dtype::f32)
                                          : codec_of(weight_type(o)) && type(o.in[0]) == dtype::f32;
   }
   constexpr bool float_product(const ir::op& o) const { return product(o) && type(o.in[0]) == dtype::f32; }
-  /// True for a norm whose readers are all products of f32: each of them computes it.
+  /// True for a norm whose readers are all products of f32, so that each of them computes it.
   constexpr bool joins_readers(std::size_t i) const {
     if (at(i).kind != kind::rms_norm || at(i).head_dim != 0 || at(i).out == graph_.output) return false;
     std::uint32_t readers = 0;
@@ -69,12 +70,12 @@ class graph_reader {
     return readers != 0 && readers == uses(at(i).out);
   }
 
-  /// The value of op i, or nothing where other ops than one read it.
+  /// The value of op i if exactly one op reads it; else none.
   constexpr ir::value_id only_for_one(std::size_t i) const {
     return i != nowhere && uses(at(i).out) == 1 ? at(i).out : ir::none;
   }
 
-  /// The next unmerged product behind i that reads the same input.
+  /// The next unmerged product after i that reads the same input.
   constexpr std::size_t reader_of_input(std::size_t i) const {
     for (std::size_t k = i + 1; k < graph_.ops.size(); ++k)
       if (!taken_[k] && together(at(k), at(i)) && at(k).in[0] == at(i).in[0] && at(k).in[1] == at(i).in[1] &&
@@ -82,14 +83,14 @@ class graph_reader {
         return k;
     return nowhere;
   }
-  /// The next product of one input whose weight has the same type.
+  /// The next product of the same input whose weight has the same type.
   constexpr std::size_t sibling(std::size_t i) const {
     std::size_t k = reader_of_input(i);
     while (k != nowhere && weight_type(at(k)) != weight_type(at(i))) k = reader_of_input(k);
     return k;
   }
 
-  /// What a product gives with what adapters add to it (plan/adapters.hpp); none of no product.
+  /// The result of a product including the part that adapters add (plan/adapters.hpp); none for no product.
   constexpr ir::value_id given(std::size_t product) const {
     if (product == nowhere) return ir::none;
     const ir::value_id y = at(product).out;
@@ -109,19 +110,19 @@ class graph_reader {
     return nowhere;
   }
 
-  /// True for the value of a norm that its readers compute, from x.
+  /// True for a norm's value that is computed from x by its readers.
   constexpr bool computed_from(ir::value_id id, ir::value_id x) const {
     for (std::size_t i = 0; i < graph_.ops.size() && id != ir::none; ++i)
       if (at(i).out == id) return at(i).in[0] == x && joins_readers(i);
     return false;
   }
 
-  /// Whether add op `a` may overwrite its first operand with the sum of it and what op m gives.
+  /// Whether addition op `a` may overwrite its first operand with the sum of that operand and the result of op m.
   constexpr bool may_update(std::size_t m, std::size_t a) const {
     if (uses(at(m).out) != 1) return false;
     return !is_read_behind(a, at(a).in[0]);
   }
-  /// Whether an op behind op a reads x, or computes a norm of it.
+  /// Whether an op after op a reads x, or computes a norm of x.
   constexpr bool is_read_behind(std::size_t a, ir::value_id x) const {
     for (std::size_t i = a + 1; i < graph_.ops.size(); ++i)
       for (const auto id : at(i).in)
@@ -137,7 +138,7 @@ class graph_reader {
 
   const ir::graph& graph_;
   std::vector<std::uint32_t> uses_;
-  std::vector<char> taken_;  // std::vector<bool> of libstdc++ 12 cannot be evaluated by clang 16
+  std::vector<char> taken_;  // clang 16 cannot evaluate std::vector<bool> of libstdc++ 12
 };
 
 }  // namespace intaglio::plan

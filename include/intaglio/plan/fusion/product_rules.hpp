@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rules for products: the norm in front, gate and up together, the sum with the stream, features that are walked.
+// Rules for products: the norm before a product, gate and up together, the sum with the stream, walked features.
 #pragma once
 
 #include <array>
@@ -28,9 +28,9 @@ class product_rules : public qkv_rules {
     return n;
   }
 
-  /// A gated unit of which some features count becomes three nodes: all gates, the choice of features, the up vectors
-  /// of those. The choice is where the up product's value would. Of the product behind it the weight is read by
-  /// features.
+  /// Rewrites a gated unit of which only some features count to three nodes: the gates of all features, the choice of
+  /// features, and the up vectors of the chosen features. The choice takes the place of the up product's value. The
+  /// product after it reads its weight by features.
   constexpr void walk_features(std::size_t i, node& n) {
     if (n.epilogue == kernels::epilogue::gated && n.nearest != 0) {
       ir::value_id choice = ir::none;
@@ -71,7 +71,7 @@ class product_rules : public qkv_rules {
     }
   }
 
-  /// A norm_quantize that one product alone reads becomes that product's prologue.
+  /// Makes a norm_quantize the prologue of a product that is its only reader.
   constexpr void merge_norms() {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       node& source = nodes_[i];
@@ -104,7 +104,7 @@ class product_rules : public qkv_rules {
   std::vector<node> nodes_;
 
  private:
-  /// The norm in front of a product of f32, if there is one; the first of its readers counts it among its ops.
+  /// Takes the norm before a product of f32, if there is one. The norm's first reader counts it among its ops.
   constexpr void take_norm(std::size_t i, node& n) {
     n.prologue = kernels::prologue::plain;
     for (std::size_t k = 0; k < i; ++k) {
@@ -154,7 +154,8 @@ class product_rules : public qkv_rules {
 
   struct walked {
     ir::value_id values = ir::none,
-                 choice = ir::none;  ///< of the features that count, and which they are: none where all do
+                 choice = ir::none;  ///< values of the features that count, and their choice; none where all features
+                                     ///< count
     std::uint32_t count = 0;
   };
   std::vector<walked> walked_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rules for q, k and v of one input: how their products stand together, and what is done to heads on their way to
-// attention and the cache.
+// Rules for q, k and v of one input: which of their products are stacked, and the ops on heads before attention and the
+// cache.
 #pragma once
 
 #include <array>
@@ -19,13 +19,12 @@ class qkv_rules : public stream_rules {
   }
 
  protected:
-  bool always_turns_ = false;  ///< whatever stands between the products and attention; what adapters give is added to
-                               ///< sums that are in memory
+  bool always_turns_ = false;  ///< kernel turn is used for all layers: adapters add to products' results in memory
 
-  /// q, k and v of one codec are one product; where v has another, q and k are. Where nothing but the rotation stands
-  /// between it and attention, its epilogue does that; else turn does, in all layers where it does in one. Of three
-  /// codecs each is a product of its own, and q's is made here; so are ternary ones whose epilogue cannot rotate as
-  /// these layers do.
+  /// Stacks the products of q, k and v. If all three have one codec they become one product; if only v differs, q and k
+  /// do. If only RoPE follows, the product's epilogue rotates; else kernel turn does, and then it does so in all
+  /// layers. With other codecs each is a product of its own, and this node is q's. Ternary products whose epilogue
+  /// cannot rotate as these layers need stay separate too.
   constexpr bool stack_qkv(std::size_t q, node& n) {
     qkv found = find_qkv(q);
     if (!found.found()) return false;
@@ -67,7 +66,7 @@ class qkv_rules : public stream_rules {
     return true;
   }
 
-  /// Heads of q, k and v on their way to attention, where their products only store them.
+  /// Makes the node of kernel turn: biases, norms and RoPE of q, k and v whose products only store them.
   constexpr node turn(std::size_t i, node n) {
     for (const qkv& each : turned_) {
       if ((each.alone ? each.q_rope : each.write) != i) continue;
@@ -103,14 +102,14 @@ class qkv_rules : public stream_rules {
   }
 
  private:
-  /// q, k and v of one input on their way to the cache. What a model does not have is nowhere.
+  /// The ops of q, k and v of one input up to the cache; `nowhere` for an op that the model lacks.
   struct qkv {
     std::array<std::size_t, 3> products{nowhere, nowhere, nowhere}, biases{nowhere, nowhere, nowhere};
     std::size_t q_norm = nowhere, k_norm = nowhere, v_norm = nowhere, q_rope = nowhere, k_rope = nowhere,
                 write = nowhere;
-    std::size_t stacked = 1;  ///< how many of the three, from q on, one product computes
-    bool behind = false;      ///< q_norm and k_norm are norms of what has been rotated
-    bool alone = false;       ///< q, whose keys and values are another layer's
+    std::size_t stacked = 1;  ///< how many of q, k and v, in this order, one product computes
+    bool behind = false;      ///< q_norm and k_norm are applied after RoPE
+    bool alone = false;       ///< only q: its keys and values belong to another layer
     bool adapted = false;     ///< adapters add to one of the products
     constexpr bool found() const { return write != nowhere || alone; }
     constexpr bool k_is_v() const { return products[1] == products[2]; }
@@ -158,7 +157,7 @@ class qkv_rules : public stream_rules {
     out.write = w;
     return out;
   }
-  /// Norms of the heads of a rotated q and k, where the rotation keeps the heads' root mean squares.
+  /// Finds the norms of q's and k's heads that follow RoPE, if the rotation keeps the heads' root mean squares.
   constexpr void find_norms_behind(std::size_t q, qkv& out) const {
     const ir::op &rq = at(out.q_rope), &rk = at(out.k_rope);
     if (uses(rq.out) != 1 || rq.rope.scaling.attention_factor != 1) return;
@@ -168,7 +167,7 @@ class qkv_rules : public stream_rules {
       return;
     out.q_norm = qn, out.k_norm = kn, out.behind = true;
   }
-  /// A query whose keys and values are another layer's: normalised, rotated and read by attention alone.
+  /// Finds a query whose keys and values belong to another layer: it is normalised, rotated and read by attention only.
   constexpr qkv find_query(std::size_t q) const {
     qkv out;
     out.products[0] = q;
@@ -180,13 +179,13 @@ class qkv_rules : public stream_rules {
     return out;
   }
 
-  /// How many of q, k and v, from q on, are of one codec.
+  /// How many of q, k and v, in this order, share one codec.
   constexpr std::size_t of_one_codec(const qkv& of) const {
     const dtype type = weight_type(at(of.products[0]));
     if (type != weight_type(at(of.products[1]))) return 1;
     return type != weight_type(at(of.products[2])) ? 2 : 3;
   }
-  /// Whether q, k and v of some layer are of several codecs.
+  /// Whether q, k and v of any layer have different codecs.
   constexpr bool finds_codecs_apart() const {
     for (std::size_t i = 0; i < graph_.ops.size(); ++i)
       if (product(at(i)) && at(i).where == ir::section::period)
@@ -194,8 +193,8 @@ class qkv_rules : public stream_rules {
     return false;
   }
 
-  bool codecs_apart_ = false;  ///< of q, k and v in some layer
-  std::vector<qkv> turned_;    ///< whose products store them, for turn
+  bool codecs_apart_ = false;  ///< q, k and v of some layer differ in codec
+  std::vector<qkv> turned_;    ///< those whose products only store them, for kernel turn
 };
 
 }  // namespace intaglio::plan

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rules for norms, biases, gates and experts: what stands between products, and what is added to the stream.
+// Rules for norms, biases, gates and experts: the ops between products, and additions to the stream.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class stream_rules : public graph_reader {
     return n;
   }
 
-  /// In the place of its input, where nobody else reads that.
+  /// LayerNorm, in place if no other op reads its input.
   constexpr node layer_norm(std::size_t i, node n) {
     take(n, i);
     n.lowered = true;
@@ -47,7 +47,7 @@ class stream_rules : public graph_reader {
     if (o.second != ir::none) add_weight(n, o.second), add_weight(n, o.third);
     const bool all =
         o.step == ir::stream_step::predict || o.step == ir::stream_step::correct || o.step == ir::stream_step::spread;
-    if (all && !is_read_behind(i, o.in[0])) n.stream = o.in[0];  // in its place
+    if (all && !is_read_behind(i, o.in[0])) n.stream = o.in[0];  // updated in place
     return n;
   }
 
@@ -55,7 +55,7 @@ class stream_rules : public graph_reader {
     const ir::op& o = at(i);
     n.norm = o.weight;
     n.eps = o.eps;
-    const bool last = uses(o.out) == 0 && o.head_dim == 0;  // of an encoder, behind which nothing is
+    const bool last = uses(o.out) == 0 && o.head_dim == 0;  // an encoder's last norm, which no op follows
     if ((uses(o.out) != 1 && !last) || o.weight == ir::none) return n;
     if (const auto q = reader(o.out, kind::quantize, i); q != nowhere) {
       take(n, i), take(n, q);
@@ -85,7 +85,7 @@ class stream_rules : public graph_reader {
         n.out = at(s).out;
       }
     } else if (last || (o.head_dim != 0 && weight_width(o) == graph_.values[static_cast<std::size_t>(o.out)].width) ||
-               (o.head_dim == 0 && (reader(o.out, kind::add, i) != nowhere ||  // a sum that another one is added to
+               (o.head_dim == 0 && (reader(o.out, kind::add, i) != nowhere ||  // a sum that is added to another value
                                     reader(o.out, kind::streams, i, 1) != nowhere))) {
       take(n, i);
       n.lowered = true;
@@ -95,13 +95,13 @@ class stream_rules : public graph_reader {
     return n;
   }
 
-  /// int8 inputs of what no norm has in front of it.
+  /// Quantises to int8 an input that no norm precedes.
   constexpr node quantize(std::size_t i, node n) {
     take(n, i);
     n.lowered = true;
     n.kernel = kernels::kernel::norm_quantize;
     n.prologue = kernels::prologue::quantize;
-    n.eps = 1.f;  // of a mean that only says whether all inputs are numbers
+    n.eps = 1.f;  // epsilon of a mean that only shows whether all inputs are finite
     return n;
   }
 
@@ -117,7 +117,7 @@ class stream_rules : public graph_reader {
     n.out = at(i).out;
   }
 
-  /// Biases of experts: of gate and up in front of the activation, of down in front of the sum.
+  /// Biases of experts: of gate and up before the activation, of down before the sum.
   constexpr node expert_bias(std::size_t i, node n) {
     const ir::op& o = at(i);
     n.choice = o.in[1], n.top_k = o.top_k;
@@ -150,7 +150,7 @@ class stream_rules : public graph_reader {
     return n;
   }
 
-  /// The bias of what is added to the stream, or of what is activated without a gate.
+  /// The bias of a value that is added to the stream, or that is activated without a gate.
   constexpr node bias_add(std::size_t i, node n) {
     if (const auto g = reader(at(i).out, kind::gated, i);
         g != nowhere && at(g).in[1] == at(i).out && uses(at(i).out) == 2 && uses(at(i).in[0]) == 1) {
@@ -228,7 +228,7 @@ class stream_rules : public graph_reader {
 
   constexpr node gated(std::size_t i, node n) {
     const ir::op& o = at(i);
-    // What decode walks or tells of are features whose gate and up are one product.
+    // Features that decode walks or reports need gate and up in one product.
     if (o.nearest != 0 || o.traced != 0) return n;
     take(n, i);
     n.lowered = true;
@@ -238,7 +238,7 @@ class stream_rules : public graph_reader {
     n.scale = o.scale;
     n.by_layer = o.by_layer;
     if (o.in[0] != o.in[1]) n.rule = rule_index("gated");
-    else if (uses(o.in[0]) == 2) n.stream = o.in[0];  // in its place
+    else if (uses(o.in[0]) == 2) n.stream = o.in[0];  // updated in place
     return n;
   }
 

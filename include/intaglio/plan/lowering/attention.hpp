@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a node becomes an attention, of whichever form.
+// How a node becomes a dispatch of one of the attention kernels.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace intaglio::plan {
 
-/// Attention: for one token, for a few, for a chunk, for a chunk in f16.
+/// The attention kernels: for one token, for a small batch, for a chunk, for a chunk in f16.
 template <class Kernel>
 struct attention_lowering : dispatch_builder {
   using constants = typename Kernel::constants;
@@ -38,7 +38,7 @@ struct attention_lowering : dispatch_builder {
   }
 
  private:
-  /// A tile of tokens a workgroup.
+  /// Gives each workgroup a tile of tokens.
   constexpr void tile_tokens(const node& n) {
     const std::uint32_t tile = Kernel::id == kernels::kernel::attention_chunk ? kernels::attention_tile
                                                                               : kernels::attention_f16_tile(n.head_dim);
@@ -46,19 +46,19 @@ struct attention_lowering : dispatch_builder {
     d_->subgroups = 4;
     d_->groups = {n.heads, (c_.tokens + tile - 1) / tile, 1};
   }
-  /// Some heads a workgroup.
+  /// Gives each workgroup some heads.
   constexpr void share_heads(const node& n) {
-    constexpr bool few = Kernel::id == kernels::kernel::attention_batch;
-    // Heads share what they read where there are workgroups enough without.
+    constexpr bool small_batch = Kernel::id == kernels::kernel::attention_batch;
+    // Heads share reads of keys and values if there are enough workgroups without sharing.
     const std::uint32_t tokens =
-        c_.batched() ? c_.tokens : (std::min)(c_.tokens, c_.target.tile_tokens);  // most passes over drafts have few
-    const std::uint32_t most = !few                                        ? c_.target.attention_heads
+        c_.batched() ? c_.tokens : (std::min)(c_.tokens, c_.target.tile_tokens);  // most passes over drafts are short
+    const std::uint32_t most = !small_batch                                ? c_.target.attention_heads
                                : n.heads * tokens > c_.target.chunk_groups ? kernels::attention_batch_heads
                                                                            : 1;
     std::uint32_t together = (std::max)(1u, (std::min)(most, n.heads / n.kv_heads));
     while (n.heads / n.kv_heads % together != 0) --together;
     k.heads_together = together;
-    if constexpr (few) {  // a position an invocation
+    if constexpr (small_batch) {  // one position an invocation
       d_->subgroups = 8;
       d_->groups = {n.heads / together, c_.tokens, 1};
     } else {

@@ -24,7 +24,7 @@ struct lowering_of<kernels::delta_net_kernel> : dispatch_builder {
     } else {
       bind_value("beta", n.k_in, false);
     }
-    if (together) {  // an alpha stands behind the betas of its key head
+    if (together) {  // a head's alpha follows the betas of its key head
       const std::uint64_t at = placement_.offset(n.v_in), behind = std::uint64_t{4} * group;
       bind("alpha", {region::arena, 0, at + behind}, std::uint64_t{4} * c_.tokens * width(n.v_in) - behind, false);
     } else {
@@ -46,7 +46,7 @@ struct lowering_of<kernels::delta_net_kernel> : dispatch_builder {
     k.gate_group = together ? 2 * group : group;
     d_->subgroups = (std::min)(4u, c_.target.norm_subgroups);
     k.state_space = n.state_space ? 1u : 0u;
-    k.lanes = d_->subgroups > 1 ? 4u : 1u;  // so that 128 invocations have 32 columns
+    k.lanes = d_->subgroups > 1 ? 4u : 1u;  // so that a workgroup of 128 invocations has 32 columns
     d_->groups = {delta.value_heads * parts, c_.batched() ? c_.tokens : 1, 1};
   }
 };

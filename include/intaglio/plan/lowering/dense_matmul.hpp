@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a node becomes a product of dense weights, of whichever form.
+// How a node becomes a dispatch of one of the kernels for dense weights.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace intaglio::plan {
 
-/// Products of weights without blocks: for one token, for a few, without loops.
+/// Products of weights without blocks: for one token, for a small batch, unrolled.
 template <class Kernel>
 struct dense_lowering : dispatch_builder {
   using constants = typename Kernel::constants;
@@ -38,7 +38,7 @@ struct dense_lowering : dispatch_builder {
     d_->groups = {(std::min)(enough_groups(c_.target.head_groups, w), (w.rows + d_->subgroups - 1) / d_->subgroups),
                   c_.tokens, 1};
   }
-  /// A subgroup a group of rows: narrow workgroups, since its sums take many registers.
+  /// Gives each subgroup a group of rows. Workgroups are narrow, because the sums take many registers.
   constexpr void share_rows(const weight& w) {
     const std::uint32_t row_groups = (w.rows + kernels::dense_batch_rows - 1) / kernels::dense_batch_rows;
     k.tile_tokens = c_.tile_tokens();
@@ -47,7 +47,7 @@ struct dense_lowering : dispatch_builder {
                   (c_.tokens + c_.tile_tokens() - 1) / c_.tile_tokens(), 1};
   }
 
-  /// Workgroups of a few rows, more than one dimension has room for.
+  /// Gives each workgroup a few rows. The workgroups are more than one dimension of the grid allows.
   constexpr void share_whole_rows(const weight& w) {
     const std::uint32_t together = kernels::dense_rows_together(w.columns), groups = (w.rows + together - 1) / together,
                         planes = (groups + 32767) / 32768;

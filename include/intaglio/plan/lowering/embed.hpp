@@ -42,7 +42,7 @@ struct lowering_of<kernels::embed_kernel> : dispatch_builder {
   }
 
  private:
-  /// A table of f32 whose rows are added. @return how many it has, 0 where there is none
+  /// Binds a table of f32 whose rows are added. @return its number of rows; 0: there is no table
   constexpr std::uint32_t bind_rows(std::string_view name, ir::weight_id id) {
     if (id == ir::none) return 0;
     weight rows = matrix(id);

@@ -25,7 +25,7 @@ struct lowering_of<kernels::fixed_kernel> : dispatch_builder {
     k.eps = n.eps;
     k.rows_per_token = rows;
     k.tiled = n.weights[0] != ir::none && kernels::wants_tiles(*codec_of(tensor(n.weights[0]).type), 8) ? 1u : 0u;
-    const std::uint32_t columns = 8 * 32 * c_.target.norm_subgroups;  // of a workgroup at once
+    const std::uint32_t columns = 8 * 32 * c_.target.norm_subgroups;  // columns that a workgroup handles at once
     d_->subgroups = n.norm != ir::none ? norm_subgroups() : c_.target.norm_subgroups;
     d_->groups = {n.norm != ir::none ? 1 : (columns_of_row + columns - 1) / columns, c_.tokens * rows, 1};
   }

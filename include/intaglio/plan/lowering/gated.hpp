@@ -33,7 +33,7 @@ struct lowering_of<kernels::gated_kernel> : dispatch_builder {
       k.biased = n.choice != ir::none ? 1u : 2u;
     }
     d_->subgroups = c_.target.norm_subgroups;
-    const std::uint32_t columns = 4 * 32 * d_->subgroups;  // of a workgroup at once
+    const std::uint32_t columns = 4 * 32 * d_->subgroups;  // columns that a workgroup handles at once
     d_->groups = {(width(n.in) + columns - 1) / columns, c_.tokens, 1};
   }
 };

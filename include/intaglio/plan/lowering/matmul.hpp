@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a node becomes a product of coded weights, of whichever form.
+// How a node becomes a dispatch of one of the kernels for coded weights.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 
 namespace intaglio::plan {
 
-/// Products of f32 by weights of a codec: for one token, for a few, for a chunk in f16.
+/// Products of f32 by coded weights: for one token, for a small batch, for a chunk in f16.
 template <class Kernel>
 struct coded_lowering : dispatch_builder {
   using constants = typename Kernel::constants;
   using dispatch_builder::dispatch_builder;
   constants k{};
 
-  /// Products of f32 by weights of a codec.
+  /// Lowers a product of f32 by coded weights.
   constexpr void lower(const node& n) {
     label(n);
     weight w = n.weight_count == 1 ? matrix(n.weights[0]) : stacked(n, weight_layout::row_groups);
@@ -63,9 +63,9 @@ struct coded_lowering : dispatch_builder {
   /// Subgroups of matmul_batch that an H200 runs at once.
   static constexpr std::uint32_t busy_subgroups = 2112;
 
-  /// What a norm in front leaves of 32 KiB of shared memory.
+  /// Bytes of 32 KiB of shared memory that remain beside a norm's prologue.
   static constexpr std::uint64_t most_staged_bytes = 24576;
-  /// Which experts a token has, or which tokens an expert.
+  /// Binds the experts of each token, or the lists of each expert's tokens.
   constexpr void bind_experts(const node& n, const weight& w) {
     if (n.list_tokens != 0)
       bind(is_small_batch || is_chunk ? "tiles" : "choice", {region::arena, 0, placement_.offset(n.choice)},
@@ -78,7 +78,7 @@ struct coded_lowering : dispatch_builder {
     if constexpr (is_small_batch || is_chunk) k.list_tokens = n.list_tokens;
     d_->weight_bytes -= w.bytes - w.bytes / n.experts * (std::min)(n.experts, c_.tokens * n.top_k);
   }
-  /// Workgroups of rows.
+  /// Splits the rows among workgroups.
   constexpr void share_groups(const node& n, const weight& w, std::uint32_t rows, std::uint32_t outputs) {
     k.prologue = n.prologue;
     k.eps = n.eps;
@@ -86,17 +86,17 @@ struct coded_lowering : dispatch_builder {
                                : n.list_tokens != 0                                     ? n.list_tokens
                                                                                         : c_.tile_tokens();
     k.tile_tokens = tile;
-    // What other devices have no room for is worth it where one has: a down projection of 7B takes 46 KiB.
+    // Staging more than every device can hold pays off where a device can: a down projection of 7B takes 46 KiB.
     k.staged = kernels::matmul_staged_bytes(w.codec, w.columns, tile) <= most_staged_bytes ? 1u
                : c_.tokens == 1 && c_.target.matmul_subgroups > 1                          ? kernels::staged_where_room
                                                                                            : 0u;
     const std::uint32_t row_groups = (rows + 3) / 4;
     d_->subgroups = c_.target.matmul_subgroups;
     if (c_.tokens == 1 && d_->subgroups > 1 &&
-        !kernels::is_dense(w.codec)) {  // on GPUs: a workgroup prepares x, so fewer and wider ones do so sooner
+        !kernels::is_dense(w.codec)) {  // on GPUs each workgroup prepares x, so fewer and wider ones are faster
       d_->subgroups *= 2;
-      // Subgroups without rows help to prepare x. Several products fill the device together: each has workgroups
-      // enough for that, and for a group of rows a subgroup.
+      // Subgroups without rows help to prepare x. Several products fill the device together: each has enough workgroups
+      // for that, and a subgroup for each group of rows.
       const std::uint32_t most =
           outputs == 1 ? row_groups
                        : (std::max)((row_groups + d_->subgroups - 1) / d_->subgroups,
@@ -110,7 +110,7 @@ struct coded_lowering : dispatch_builder {
                   n.list_tokens != 0 ? lists(n) : (c_.tokens + tile - 1) / tile * outputs, 1};
   }
 
-  /// A subgroup a group of rows, which it has for a tile of tokens: fewer of them where there would not be enough
+  /// Gives each subgroup a group of rows for a tile of tokens. Tiles are smaller where there would not be enough
   /// subgroups to keep the device busy.
   constexpr void share_tokens(const node& n, std::uint32_t rows) {
     std::uint32_t tile = c_.tile_tokens();
@@ -123,16 +123,17 @@ struct coded_lowering : dispatch_builder {
                   n.list_tokens != 0 ? lists(n) * (n.list_tokens / tile) : (c_.tokens + tile - 1) / tile, 1};
   }
 
-  /// Tiles of 128 rows and 128 tokens for 4 subgroups, or for 8 where there are not two tiles for each processor. Of a
-  /// batch, for devices without matrices (others have batch_chunk_tile), an invocation has four rows and four tokens.
+  /// Tiles of 128 rows and 128 tokens with 4 subgroups, or with 8 where there are fewer than two tiles for each
+  /// processor. In a batch on devices without matrices (others use batch_chunk_tile) an invocation has four rows and
+  /// four tokens.
   constexpr void tile_f16(const weight& w) {
-    const bool few = c_.batched();
-    const std::uint32_t tile_rows = few ? 64 : 128,
-                        tile_tokens = few               ? kernels::batch_chunk_tile(w.rows, c_.tokens).tokens
+    const bool small_batch = c_.batched();
+    const std::uint32_t tile_rows = small_batch ? 64 : 128,
+                        tile_tokens = small_batch       ? kernels::batch_chunk_tile(w.rows, c_.tokens).tokens
                                       : c_.tokens < 128 ? 64
                                                         : 128;
     d_->groups = {(c_.tokens + tile_tokens - 1) / tile_tokens, (w.rows + tile_rows - 1) / tile_rows, 1};
-    d_->subgroups = few ? tile_tokens / 8
+    d_->subgroups = small_batch ? tile_tokens / 8
                     : tile_tokens == 128 && 2 * d_->groups[0] * d_->groups[1] <= c_.target.chunk_groups ? 8
                                                                                                         : 4;
     k.tile_tokens = tile_tokens;
@@ -141,7 +142,7 @@ struct coded_lowering : dispatch_builder {
     if (c_.tokens > kernels::most_batch_tokens) k.slot_words = c_.slot_words();
   }
 
-  /// Tiles of 128 rows and of as many tokens as a list has.
+  /// Tiles of 128 rows and the tokens of one list.
   constexpr void tile_lists(const node& n, std::uint32_t rows) {
     d_->groups = {lists(n), (rows + 127) / 128, 1};
     d_->subgroups = 4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How positions come from a cache into the pool of pages, and back.
+// How positions are copied from a cache to the pool of pages, and back.
 #pragma once
 
 #include "intaglio/plan/dispatch_builder.hpp"
@@ -10,8 +10,8 @@ class pages_lowering : public dispatch_builder {
  public:
   using dispatch_builder::dispatch_builder;
 
-  /// What moves a slot's positions between the cache of a layer with this op and the pool; every workgroup an octet of
-  /// a chunk.
+  /// The dispatch that copies a slot's positions between the cache of a layer with this op and the pool. Every
+  /// workgroup copies an octet of positions of a chunk.
   constexpr dispatch move(const ir::op& o) {
     dispatch d{.kernel = kernels::kernel::pages, .block = o.block};
     d_ = &d;

@@ -37,7 +37,7 @@ struct lowering_of<kernels::quantize_f16_kernel> : dispatch_builder {
   }
 
  private:
-  /// The order of x: tiles in a batch, but in passes over many rows the order that products by fragments want.
+  /// The order of x: tiles in a batch. In passes over many rows it is the order in which products load fragments.
   constexpr kernels::f16_order order(const node& n) const {
     using enum kernels::f16_order;
     const kernels::f16_order of_fragments =

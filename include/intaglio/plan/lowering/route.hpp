@@ -38,7 +38,7 @@ struct lowering_of<kernels::route_kernel> : dispatch_builder {
   }
 
  private:
-  /// The choice that is in the state.
+  /// Reads the choice (the adapter) from the state.
   constexpr void state(const node& n) {
     d_->label.append("adapters");
     bind_value("choice", n.out, true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a pass ends: the head in two steps where it is screened, the sampler, what takes drafts.
+// The end of a pass: the head in two steps where it is screened, the sampler, the kernel that accepts drafts.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +13,19 @@
 
 namespace intaglio::plan {
 
-/// Offsets of what a head tells itself and the sampler besides logits.
+/// Offsets of values that a head exchanges between its steps and with the sampler, beside the logits.
 struct head_places {
   std::uint64_t firsts = 0, y = 0, lowest = 0;
 };
 
-/// Dispatches behind the last product.
+/// Lowers the dispatches after the last product.
 class sampling_lowering : public dispatch_builder {
  public:
   using dispatch_builder::dispatch_builder;
 
-  /// The sampler behind the head; it reads the logits at `logits` and, in a pass over drafts, leaves what it draws at
-  /// `drawn`.
-  /// @param head what computes them
+  /// The sampler after the head. It reads the logits at offset `logits`. In a pass over drafts it writes the drawn
+  /// tokens to offset `drawn`.
+  /// @param head the dispatch that computes the logits
   constexpr dispatch sampler(const dispatch& head, std::uint64_t logits, std::uint64_t scratch, std::uint64_t drawn) {
     using constants = kernels::sample_kernel::constants;
     constants k{};
@@ -62,7 +62,7 @@ class sampling_lowering : public dispatch_builder {
     return d;
   }
 
-  /// What ends a pass over drafts, behind the sampler.
+  /// The last dispatch of a pass over drafts, after the sampler: accepts drafts.
   constexpr dispatch acceptor(std::uint64_t drawn) {
     using constants = kernels::accept_kernel::constants;
     constants k{};
@@ -81,7 +81,7 @@ class sampling_lowering : public dispatch_builder {
     return d;
   }
 
-  /// Has the workgroups of a head leave their first tokens.
+  /// Has each workgroup of a head write its first token in the sampler's order.
   constexpr void keep_firsts(dispatch& head, std::uint64_t firsts) {
     d_ = &head;
     face_ = &kernels::interface_of(head.kernel);
@@ -96,7 +96,8 @@ class sampling_lowering : public dispatch_builder {
     });
   }
 
-  /// A head in two steps, which gives the logits of dense_matmul where they are needed. `head` is its dispatch.
+  /// A head in two steps. It gives the logits of dense_matmul where they are needed. @param head its dispatch in one
+  /// step
   constexpr std::array<dispatch, 2> screened(const node& n, const dispatch& head, const head_places& at) {
     kernels::head_screen_kernel::constants screened{};
     kernels::head_rescore_kernel::constants rescored{};
@@ -126,7 +127,7 @@ class sampling_lowering : public dispatch_builder {
     start(out[1], std::type_identity<kernels::head_rescore_kernel>{});
     bind("y", {region::arena, 0, at.y}, std::uint64_t{4} * codes.columns, false);
     bind_weight("weight", matrix(n.weights[0]));
-    d_->weight_bytes = 0;  // of a few rows, mostly
+    d_->weight_bytes = 0;  // in most passes it reads only a few rows
     bind("bounds", {region::arena, 0, logits}, logits_bytes, true);
     bind("lowest", {region::arena, 0, at.lowest}, std::uint64_t{4} * head.groups[0], false);
     bind("firsts", {region::arena, 0, at.firsts}, first_bytes(head.groups[0]), true);

@@ -35,7 +35,7 @@ struct lowering_of<kernels::short_conv_kernel> : dispatch_builder {
     k.multiplied = n.multiplied ? 1u : 0u;
     k.biased = n.biases[0] != ir::none ? 1u : 0u;
     d_->subgroups = c_.target.norm_subgroups;
-    const std::uint32_t columns = 4 * 32 * d_->subgroups;  // of a workgroup at once
+    const std::uint32_t columns = 4 * 32 * d_->subgroups;  // columns that a workgroup handles at once
     d_->groups = {(t.rows + columns - 1) / columns,
                   c_.batched() ? c_.tokens : kernels::short_conv_kernel::rows(c_.tokens, n.taps), 1};
   }

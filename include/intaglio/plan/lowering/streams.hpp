@@ -35,7 +35,7 @@ struct lowering_of<kernels::streams_kernel> : dispatch_builder {
   }
 
  private:
-  /// A matrix of f32, row after row.
+  /// Binds a row-major matrix of f32.
   constexpr void bind_floats(std::string_view name, ir::weight_id id) {
     weight w = matrix(id);
     w.layout = weight_layout::matrix;

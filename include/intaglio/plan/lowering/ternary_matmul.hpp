@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a node becomes a product of ternary weights, of whichever form.
+// How a node becomes a dispatch of one of the kernels for ternary weights.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace intaglio::plan {
 
-/// Products of ternary weights: for one token, for a few, for a chunk, of f32, without loops.
+/// Products of ternary weights: for one token, for a small batch, for a chunk, with f32 inputs, unrolled.
 template <class Kernel>
 struct ternary_lowering : dispatch_builder {
   using constants = typename Kernel::constants;
@@ -53,14 +53,14 @@ struct ternary_lowering : dispatch_builder {
   }
 
  private:
-  /// A workgroup some groups of rows, without loops.
+  /// Gives each workgroup some groups of rows, for the unrolled kernel.
   constexpr void share_rows(const weight& w) {
     const std::uint32_t together = kernels::ternary_rows_together(w.columns);
     k.groups_together = together;
     d_->subgroups = 1;
     d_->groups = {((w.rows + 3) / 4 + together - 1) / together, 1, 1};
   }
-  /// Shares the rows among as many workgroups as have enough to do.
+  /// Splits the rows among workgroups, as many as have enough work.
   constexpr void share_groups(const node& n, const weight& w) {
     const std::uint32_t row_groups = (w.rows + 3) / 4;
     k.prologue = n.prologue;
@@ -70,8 +70,8 @@ struct ternary_lowering : dispatch_builder {
                                                                                : c_.tile_tokens();
     k.tile_tokens = tile;
     d_->subgroups = c_.target.matmul_subgroups;
-    // A workgroup of a chunk has its subgroup's lanes, 4 at least, go over all tiles for two groups each, and hands on
-    // up to 32 sums a lane then: no more turns than llvmpipe gives.
+    // In a chunk the lanes of a workgroup's subgroup, 4 at least, walk all tiles for two groups each, and then each
+    // lane reduces up to 32 sums. That takes no more loop iterations than llvmpipe allows.
     const std::uint64_t turns = (std::uint64_t{row_groups} / 8 + 1) * (w.columns / 16 + 48),
                         least = c_.target.unrolled ? (turns + 59'999) / 60'000 : 1;
     const std::uint32_t wanted = c_.tokens == 1
@@ -81,7 +81,8 @@ struct ternary_lowering : dispatch_builder {
                   1};
   }
 
-  /// A workgroup a row group, of as many subgroups (of 32) as leave none idle longer than the others.
+  /// Gives each workgroup one row group, with the number of subgroups (of 32) that leaves none idle longer than the
+  /// others.
   constexpr void share_columns(const weight& w) {
     const std::uint32_t tiles = w.columns / 16, most = 32 * c_.target.matmul_subgroups,
                         rounds = (tiles + most - 1) / most;
@@ -91,7 +92,7 @@ struct ternary_lowering : dispatch_builder {
     d_->groups = {(std::min)(w.rows / 4, 65535u), (c_.tokens + c_.tile_tokens() - 1) / c_.tile_tokens(), 1};
   }
 
-  /// Tiles of 64 tokens and as many rows as leave enough tiles, for 4 subgroups.
+  /// Tiles of 64 tokens with 128 rows, or 64 where there would be too few tiles, with 4 subgroups.
   constexpr void tile_chunk(const weight& w) {
     const std::uint32_t tile_tokens = 64, token_tiles = (c_.tokens + tile_tokens - 1) / tile_tokens;
     const std::uint32_t tile_rows = (w.rows + 127) / 128 * token_tiles >= c_.target.chunk_groups ? 128 : 64;

@@ -7,13 +7,13 @@
 
 namespace intaglio::plan {
 
-/// What both kernels of a walk bind.
+/// Operands that both kernels of a walk bind.
 class walk_lowering : public dispatch_builder {
  public:
   using dispatch_builder::dispatch_builder;
 
  protected:
-  /// One of a product's ternary tensors by itself.
+  /// The weight of one of a product's ternary tensors, by itself.
   constexpr weight one_ternary(const node& n, std::size_t index, weight_layout layout) const {
     const ir::weight& t = tensor(n.weights[index]);
     weight w{.source_count = 1,

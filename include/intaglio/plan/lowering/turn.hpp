@@ -38,7 +38,7 @@ struct lowering_of<kernels::turn_kernel> : dispatch_builder {
   }
 
  private:
-  /// q, k and v in three values, or one behind the other in one, or q and k so and v beside them.
+  /// Binds q, k and v: as three values, as one stacked value, or as q and k stacked and v apart.
   constexpr void bind_qkv(const node& n) {
     const std::uint32_t q = n.heads * n.head_dim, kv = n.kv_heads * n.head_dim;
     bind_value("q", n.in, false);
@@ -56,7 +56,7 @@ struct lowering_of<kernels::turn_kernel> : dispatch_builder {
     bind_next("k", &constants::k_stride, n.k_in, q);
     bind_next("v", &constants::v_stride, n.v_in, q + kv);
   }
-  /// Biases of q, k and v, one behind the other.
+  /// Binds the biases of q, k and v, stored one after the other.
   constexpr void bind_biases(const node& n) {
     if (n.biases[0] == ir::none) return;
     bind_vectors("bias", n.biases);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The reference of attention, of whichever form.
+// The reference of the attention kernels in a plan.
 #pragma once
 
 #include "intaglio/reference/attention.hpp"
@@ -7,7 +7,7 @@
 
 namespace intaglio::reference {
 
-/// Attention: the forms differ in how they share it out.
+/// Attention in a plan. The kernels' forms differ only in how they divide the work.
 struct attention_call : dispatch_call {
   using dispatch_call::dispatch_call;
 

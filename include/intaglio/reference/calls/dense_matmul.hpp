@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The reference of products of dense weights, of whichever form.
+// The reference of the kernels that multiply by dense weights in a plan.
 #pragma once
 
 #include "intaglio/reference/dense_matmul.hpp"
@@ -19,7 +19,7 @@ struct call_of<kernels::dense_matmul_kernel> : dispatch_call {
   }
 };
 
-/// Runs dense_batch on what rms_norm wrote.
+/// Runs dense_batch on the output of rms_norm.
 struct dense_batch_call : dispatch_call {
   using dispatch_call::dispatch_call;
 

@@ -11,7 +11,7 @@ template <>
 struct call_of<kernels::embed_kernel> : dispatch_call {
   using dispatch_call::dispatch_call;
 
-  /// Rows of what is added to a token's, as many as a constant says.
+  /// A table whose rows are added to tokens' rows; the constant `rows` has the number of its rows.
   std::span<const float> table(std::string_view name, std::string_view rows) {
     if (constant(rows) == 0) return {};
     return weight<float>(name).first(std::size_t{constant(rows)} * constant("width"));

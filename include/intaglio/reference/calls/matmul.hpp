@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The reference of products of coded weights, of whichever form.
+// The reference of the kernels that multiply by coded weights in a plan.
 #pragma once
 
 #include "intaglio/reference/dispatch_call.hpp"
@@ -9,7 +9,7 @@
 
 namespace intaglio::reference {
 
-/// Base of products by coded weights, with x as f32, fixed-point numbers or f16.
+/// Base of products with coded weights; x is f32, fixed-point numbers or f16.
 struct coded_call : dispatch_call {
   using dispatch_call::dispatch_call;
 
@@ -26,13 +26,13 @@ struct coded_call : dispatch_call {
                              .cache_element = element("cache_element"),
                              .gate = d.act()};
     const std::size_t n = tokens(), columns = shape.columns;
-    const bool few = d.kernel == kernels::kernel::matmul_batch;
+    const bool small_batch = d.kernel == kernels::kernel::matmul_batch;
     if (d.kernel != kernels::kernel::matmul && constant("slot_words") != 0)
-      return;  // of a batch, whose reference is each session alone
+      return;  // a kernel for a batch of sessions: its reference is a run of each session by itself
     const bool chunk = d.kernel == kernels::kernel::matmul_chunk;
     if (chunk && constant("experts_used") != 0) return chunk_by_lists(shape);
     if (constant("experts_used") != 0)
-      return expert_matmul(shape, few                           ? constant("list_tokens")
+      return expert_matmul(shape, small_batch                   ? constant("list_tokens")
                                   : constant("tile_tokens") > 1 ? constant("tile_tokens")
                                                                 : 0);
     const std::size_t width = shape.epilogue == kernels::epilogue::rope_cache ? shape.q_size
@@ -48,9 +48,9 @@ struct coded_call : dispatch_call {
     }
     auto gates = d.kernel == kernels::kernel::matmul ? memory<float>("gates") : std::span<float>{};
     if (!gates.empty()) gates = gates.first(output.size());
-    reference::matmul(shape, few ? fixed_input(n, columns) : input_behind_norm(n, columns), weight<std::byte>("weight"),
-                      output, position(), memory<std::byte>("keys"), memory<std::byte>("values"),
-                      weight<std::uint64_t>("rope"), gates);
+    reference::matmul(shape, small_batch ? fixed_input(n, columns) : input_behind_norm(n, columns),
+                      weight<std::byte>("weight"), output, position(), memory<std::byte>("keys"),
+                      memory<std::byte>("values"), weight<std::uint64_t>("rope"), gates);
   }
 
  private:
@@ -59,7 +59,7 @@ struct coded_call : dispatch_call {
     return {{bits.begin(), bits.end()}, memory<float>("factors")[row]};
   }
 
-  /// Products of rows in the order of lists of experts.
+  /// Products of the rows that lists of experts name.
   void chunk_by_lists(const matmul_shape& shape) {
     const std::uint32_t list_tokens = constant("list_tokens"),
                         width = shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
@@ -76,9 +76,9 @@ struct coded_call : dispatch_call {
     }
   }
 
-  /// @param list_tokens of the lists that say who has which expert; 0: route's choice does
+  /// @param list_tokens length of the lists that name the tokens of each expert; 0: the choice of route is used
   void expert_matmul(const matmul_shape& shape, std::uint32_t list_tokens) {
-    const bool few = d.kernel == kernels::kernel::matmul_batch;
+    const bool small_batch = d.kernel == kernels::kernel::matmul_batch;
     const std::size_t used = constant("experts_used"),
                       width = shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
     std::size_t n = tokens();
@@ -87,8 +87,8 @@ struct coded_call : dispatch_call {
       const auto from = memory<std::uint32_t>("choice").first(n * 2 * used);
       choice.assign(from.begin(), from.end());
     } else {
-      const std::size_t lists = d.groups[1] / (few ? list_tokens / constant("tile_tokens") : 1);
-      const auto tiles = memory<std::uint32_t>(few ? "tiles" : "choice").first(lists * (list_tokens + 2));
+      const std::size_t lists = d.groups[1] / (small_batch ? list_tokens / constant("tile_tokens") : 1);
+      const auto tiles = memory<std::uint32_t>(small_batch ? "tiles" : "choice").first(lists * (list_tokens + 2));
       n = m.state[kernels::state::count];
       choice.resize(n * 2 * used);
       reference::choice_of_tiles(tiles, list_tokens, used, choice);
@@ -96,11 +96,11 @@ struct coded_call : dispatch_call {
     const bool own_input = constant("own_input") != 0;
     const std::size_t rows = own_input ? n * used : n;
     reference::expert_matmul(shape, used, own_input,
-                             few ? fixed_input(rows, shape.columns) : input_behind_norm(rows, shape.columns), choice,
-                             weight<std::byte>("weight"), memory<float>("output").first(n * used * width));
+                             small_batch ? fixed_input(rows, shape.columns) : input_behind_norm(rows, shape.columns),
+                             choice, weight<std::byte>("weight"), memory<float>("output").first(n * used * width));
   }
 
-  /// What `fixed` left, as numbers.
+  /// The output of kernel `fixed` as numbers.
   std::vector<float> fixed_input(std::size_t rows, std::size_t columns) const {
     std::vector<float> out;
     const std::size_t words = kernels::fixed_words(static_cast<std::uint32_t>(columns));

@@ -32,7 +32,7 @@ struct call_of<kernels::route_kernel> : dispatch_call {
   }
 
  private:
-  /// The choice that is in the state, of each slot where that is a batch's.
+  /// Reads the choice of adapters from the state; a batch's state has one choice for each slot.
   void state(std::uint32_t experts) {
     const std::span<std::uint32_t> choice = memory<std::uint32_t>("choice");
     const std::uint32_t words = constant("slot_words");

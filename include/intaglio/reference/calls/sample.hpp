@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The reference of how a pass ends: a head in two steps, the sampler, what takes drafts.
+// The reference of the end of a pass: a head in two steps, the sampler, and the kernel that accepts drafts.
 #pragma once
 
 #include "intaglio/reference/dispatch_call.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The reference of products of ternary weights, of whichever form.
+// The reference of the kernels that multiply by ternary weights in a plan.
 #pragma once
 
 #include "intaglio/reference/dispatch_call.hpp"
@@ -8,7 +8,7 @@
 
 namespace intaglio::reference {
 
-/// Sizes and output of a product of ternary weights.
+/// Sizes and output of a product with ternary weights.
 struct ternary_product : dispatch_call {
   using dispatch_call::dispatch_call;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The reference of an exact walk, in walk_gate_up and walk_down.
+// The reference of an exact walk, the kernels walk_gate_up and walk_down, in a plan.
 #pragma once
 
 #include "intaglio/reference/dispatch_call.hpp"
@@ -10,7 +10,7 @@ namespace intaglio::reference {
 struct walk_call : dispatch_call {
   using dispatch_call::dispatch_call;
 
-  /// The token of a walk as int8.
+  /// The token's input, quantised to int8.
   factors quantised(std::vector<std::int8_t>& q) const {
     std::vector<factors> factor(1);
     reference::norm_quantize(memory<float>("input").first(q.size()), weight<float>("norm_weight"), q.size(),
