@@ -42,7 +42,7 @@ inline constexpr std::array ab_pairs{
             {"replay", {}}},
     ab_pair{"layers",
             "the resident dispatch of all layers against the chain of dispatches",
-            {"layers-in-one", {}},
+            {"resident", {}},
             {"chain", {.chain = true}}},
     ab_pair{"walk",
             "dense FFNs against the exact walk of BitNet, or the full walk of f32, f16 and bf16",
