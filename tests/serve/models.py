@@ -58,11 +58,30 @@ def tokens_of(path):
     return [each.decode() for each in read(path)[2]["tokenizer.ggml.tokens"][1][1]]
 
 
-def write(source, target, template, control=(), context=None):
+def first_layers(tensors, infos, layers):
+    """(number of tensors, tensor infos) without those of the other layers, whose data remain in the file."""
+    at, kept = 0, []
+    for _ in range(tensors):
+        begin = at
+        name, at = _text(infos, at)
+        (dims,) = struct.unpack_from("<I", infos, at)
+        at += 4 + 8 * dims + 4 + 8
+        parts = name.decode().split(".")
+        if parts[0] != "blk" or int(parts[1]) < layers:
+            kept.append(infos[begin:at])
+    return len(kept), b"".join(kept)
+
+
+def write(source, target, template=None, control=(), context=None, layers=None):
     """The model of `source` with this chat template, and with control tokens of these texts in place of its last plain
-    tokens."""
+    tokens. `layers` is the number of its first layers that the file keeps."""
     version, tensors, members, infos, data, alignment = read(source)
-    members["tokenizer.chat_template"] = (STRING, template.encode())
+    architecture = members["general.architecture"][1].decode()
+    if template is not None:
+        members["tokenizer.chat_template"] = (STRING, template.encode())
+    if layers:
+        tensors, infos = first_layers(tensors, infos, layers)
+        members[architecture + ".block_count"] = (UINT32, struct.pack("<I", layers))
     texts, types = members["tokenizer.ggml.tokens"][1][1], members["tokenizer.ggml.token_type"][1][1]
     free = [i for i in range(len(texts)) if types[i] == struct.pack("<i", 1) and len(texts[i].decode()) > 3]
     known = {each.decode() for each in texts}
@@ -82,8 +101,7 @@ def write(source, target, template, control=(), context=None):
             if each.decode().replace(" ", "") in kept and all(part in kept for part in each.decode().split(" "))
         ]
     if context:
-        key = members["general.architecture"][1].decode() + ".context_length"
-        members[key] = (UINT32, struct.pack("<I", context))
+        members[architecture + ".context_length"] = (UINT32, struct.pack("<I", context))
     head = struct.pack("<4sIQQ", b"GGUF", version, tensors, len(members))
     for name, (kind, value) in members.items():
         head += _written(STRING, name.encode()) + struct.pack("<I", kind) + _written(kind, value)
