@@ -56,14 +56,15 @@ inline const tool::engraved_model& batch_plans_of(const io::checkpoint& file, co
     throw argument_error("--lora-by-request", "a decoder", "an encoder, which has --lora alone");
   if (encodes && wanted.ranks != nullptr)
     throw argument_error("--mpi", "a decoder, which is cut between layers", "an encoder");
-  const tool::engraved_model& out =
-      encodes ? tool::planned_model_of(file, cache, {}, wanted.codec)
+  // A pointer: g++ 14 takes a reference from a call with temporary arguments for a dangling one.
+  const tool::engraved_model* const out =
+      encodes ? &tool::planned_model_of(file, cache, {}, wanted.codec)
       : alone != nullptr
-          ? engraved_batches(fast)[static_cast<std::size_t>(alone - tool::engraved_models().data())]
-          : tool::planned_model_of(file, cache, {fast ? fast_batch_shape_of : batch_shape_of, slots_of_group(wanted)},
-                                   wanted.codec, families::adapter_room_of(adapters));
-  tool::judge_codecs(file, out, wanted.codec);
-  return out;
+          ? &engraved_batches(fast)[static_cast<std::size_t>(alone - tool::engraved_models().data())]
+          : &tool::planned_model_of(file, cache, {fast ? fast_batch_shape_of : batch_shape_of, slots_of_group(wanted)},
+                                    wanted.codec, families::adapter_room_of(adapters));
+  tool::judge_codecs(file, *out, wanted.codec);
+  return *out;
 }
 
 /// A batch on one device, or over several or over ranks. @throws as cut_batch and rank_job::batch

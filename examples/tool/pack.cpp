@@ -15,7 +15,8 @@ void pack(const pack_command_options& options) {
   const io::checkpoint model = open_model({options.file, options.i2s_layout});
   if (model.packed() != nullptr)
     throw input_error(printable(options.file, 240) + ": expected a model that is not packed, found one that is");
-  const engraved_model& plans = engraved_model_of(model, {}, options.codec);
+  const cache_choice caches;  // named: g++ 14 takes a reference beside a temporary for a dangling one
+  const engraved_model& plans = engraved_model_of(model, caches, options.codec);
   judge_codecs(model, plans, options.codec);
   const std::array<const plan::table*, 2> tables{&plans.cpu, &plans.portable};
   progress_bar bar("packing");

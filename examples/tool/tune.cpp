@@ -42,9 +42,11 @@ nlohmann::ordered_json json_of(const runtime::tuning_result& found, const plan::
 void tune(const tune_options& options, const common_options& common) {
   const gpu::device on = open_device(common);
   std::optional<io::checkpoint> file;
-  const engraved_model& plans = options.synthetic.empty()
-                                    ? engraved_model_of(file.emplace(open_model(options.model)), {}, options.codec)
-                                    : engraved_model_by_name(options.synthetic, options.codec);
+  if (options.synthetic.empty()) file.emplace(open_model(options.model));
+  // A pointer: g++ 14 takes a reference from a call with default arguments for a dangling one.
+  const engraved_model* const chosen =
+      file ? &engraved_model_of(*file, {}, options.codec) : &engraved_model_by_name(options.synthetic, options.codec);
+  const engraved_model& plans = *chosen;
   require_decoder(plans);
   if (file) judge_codecs(*file, plans, options.codec);
   const plan::table& table = plans.table(runtime::class_of(on));

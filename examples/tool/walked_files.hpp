@@ -23,6 +23,7 @@ namespace intaglio::tool {
 /// The files of a walk, opened and checked against each other.
 struct walked_files {
   io::checkpoint_features source;
+  cache_choice caches;  ///< those of the plan
   const engraved_model& plans;
   io::feature_index index;
   io::feature_patch patch;
@@ -30,7 +31,7 @@ struct walked_files {
 
   /// @throws file_error, mismatch_error for an index of another model
   walked_files(const model_options& model, const std::string& folder, bool writes)
-      : source(open_model(model), codec_of(folder), 0), plans(engraved_model_of(source.model(), {}, model.codec)),
+      : source(open_model(model), codec_of(folder), 0), plans(engraved_model_of(source.model(), caches, model.codec)),
         index(opened(folder)), patch(index, index.path() / io::feature_patch::default_file, writes) {
     judge_codecs(source.model(), plans, model.codec);
     if (auto lines = index.differences(source.config()); !lines.empty())
