@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // matmul_batch: compares its form by cooperative matrices with the form by dot products, bit by bit, over codecs and
 // odd shapes; and the time of both at the shapes of Mistral 7B and Gemma-3 4B, as chains of products that wait for each
-// other and read weights that no cache holds. usage: small_batch [codec... [--check] [--tokens N]... [--tile
-// ROWSxSUBGROUPS]...
-// [--spirv FILE]... [--only-files] [--statistics] [--only PRODUCT]]; a FILE stands beside the module with matrices
+// other and read weights that no cache holds.
+// usage: small_batch [codec... [--check] [--tokens N]... [--tile ROWSxSUBGROUPS]... [--spirv FILE]... [--only-files]
+// [--statistics] [--only PRODUCT]]; a FILE stands beside the module with matrices
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bench/measuring.hpp"
+#include "bench/product_shapes.hpp"
 #include "examples/tool/stream_read.hpp"
 #include "intaglio/core/float16.hpp"
 #include "intaglio/core/joining_thread.hpp"
@@ -31,21 +32,8 @@ using namespace intaglio;
 
 namespace {
 
-using kernels::codec, kernels::epilogue;
-struct product {
-  const char* name;
-  std::uint32_t rows, columns;
-  epilogue after;
-  std::uint32_t q = 0, kv = 0;
-};
-constexpr product mistral[] = {{"q+k+v", 6144, 4096, epilogue::rope_cache, 4096, 1024},
-                               {"output", 4096, 4096, epilogue::add},
-                               {"gate+up", 28672, 4096, epilogue::gated},
-                               {"down", 4096, 14336, epilogue::add}};
-constexpr product gemma[] = {{"q+k+v", 4096, 2560, epilogue::store},
-                             {"output", 2560, 2048, epilogue::store},
-                             {"gate+up", 20480, 2560, epilogue::gated},
-                             {"down", 2560, 10240, epilogue::store}};
+using kernels::codec;
+using namespace bench::shapes;
 
 struct form {
   std::uint32_t rows = 0, subgroups = 4, tokens = 8;  ///< of a tile; rows 0: dot products

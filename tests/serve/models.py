@@ -35,7 +35,7 @@ def _written(kind, value):
 
 
 def read(path):
-    """(version, number of tensors, {key: (type, value)}, tensor infos, data with its offset)"""
+    """(version, {key: (type, value)}, {tensor: its info}, data, alignment)"""
     with open(path, "rb") as file:
         data = file.read()
     magic, version, tensors, keys = struct.unpack_from("<4sIQQ", data, 0)
@@ -45,42 +45,36 @@ def read(path):
         name, at = _text(data, at)
         (kind,) = struct.unpack_from("<I", data, at)
         members[name.decode()], at = (lambda found: ((kind, found[0]), found[1]))(_value(data, at + 4, kind))
-    begin = at
+    infos = {}
     for _ in range(tensors):
-        _, at = _text(data, at)
+        begin = at
+        name, at = _text(data, at)
         (dims,) = struct.unpack_from("<I", data, at)
         at += 4 + 8 * dims + 4 + 8
+        infos[name.decode()] = data[begin:at]
     alignment = struct.unpack("<I", members["general.alignment"][1])[0] if "general.alignment" in members else 32
-    return version, tensors, members, data[begin:at], data[-(-at // alignment) * alignment:], alignment
+    return version, members, infos, data[-(-at // alignment) * alignment:], alignment
 
 
 def tokens_of(path):
-    return [each.decode() for each in read(path)[2]["tokenizer.ggml.tokens"][1][1]]
+    return [each.decode() for each in read(path)[1]["tokenizer.ggml.tokens"][1][1]]
 
 
-def first_layers(tensors, infos, layers):
-    """(number of tensors, tensor infos) without those of the other layers, whose data remain in the file."""
-    at, kept = 0, []
-    for _ in range(tensors):
-        begin = at
-        name, at = _text(infos, at)
-        (dims,) = struct.unpack_from("<I", infos, at)
-        at += 4 + 8 * dims + 4 + 8
-        parts = name.decode().split(".")
-        if parts[0] != "blk" or int(parts[1]) < layers:
-            kept.append(infos[begin:at])
-    return len(kept), b"".join(kept)
+def is_kept(tensor, layers):
+    """Whether a file of this number of layers has a tensor."""
+    parts = tensor.split(".")
+    return parts[0] != "blk" or int(parts[1]) < layers
 
 
 def write(source, target, template=None, control=(), context=None, layers=None):
     """The model of `source` with this chat template, and with control tokens of these texts in place of its last plain
-    tokens. `layers` is the number of its first layers that the file keeps."""
-    version, tensors, members, infos, data, alignment = read(source)
+    tokens. `layers` is the number of its first layers that the file keeps; data of the others remain."""
+    version, members, infos, data, alignment = read(source)
     architecture = members["general.architecture"][1].decode()
     if template is not None:
         members["tokenizer.chat_template"] = (STRING, template.encode())
     if layers:
-        tensors, infos = first_layers(tensors, infos, layers)
+        infos = {name: info for name, info in infos.items() if is_kept(name, layers)}
         members[architecture + ".block_count"] = (UINT32, struct.pack("<I", layers))
     texts, types = members["tokenizer.ggml.tokens"][1][1], members["tokenizer.ggml.token_type"][1][1]
     free = [i for i in range(len(texts)) if types[i] == struct.pack("<i", 1) and len(texts[i].decode()) > 3]
@@ -102,9 +96,9 @@ def write(source, target, template=None, control=(), context=None, layers=None):
         ]
     if context:
         members[architecture + ".context_length"] = (UINT32, struct.pack("<I", context))
-    head = struct.pack("<4sIQQ", b"GGUF", version, tensors, len(members))
+    head = struct.pack("<4sIQQ", b"GGUF", version, len(infos), len(members))
     for name, (kind, value) in members.items():
         head += _written(STRING, name.encode()) + struct.pack("<I", kind) + _written(kind, value)
-    head += infos
+    head += b"".join(infos.values())
     with open(target, "wb") as file:
         file.write(head + b"\0" * (-len(head) % alignment) + data)
