@@ -78,7 +78,7 @@ shared bool came_last;
 // Octets of a subgroup, and whether registers hold their values as well as their keys.
 #define own_octets ((octets_of_span + subgroups - 1u) / subgroups)
 #define resident (own_octets <= 2u && virtual_count == 1u && quads <= row_limit)
-#define octet_of(n) ((n)*subgroups + subgroup_index)
+#define octet_of(n) (uint(n) * subgroups + subgroup_index)
 
 // If a GPU has subgroups of 32 in a wide workgroup, an invocation is one virtual lane and has one slot of each row of
 // channels: that slot is unrolled, so that its numbers stay in registers. Further slots are loops, which drivers
@@ -87,7 +87,7 @@ shared bool came_last;
 #define more_slots(s) for (uint s = 1u; s * workgroup_size < row_quads; ++s)
 #define each_row(r) LATER_UNROLLED for (uint r = 0u; r < head_rows; ++r)
 #define sum_place(s, row) ((s) + row_limit / 4u * (row))
-#define quad_in_row(s) (gl_LocalInvocationIndex + (s)*workgroup_size)
+#define quad_in_row(s) (gl_LocalInvocationIndex + uint(s) * workgroup_size)
 
 // Rows of channels of a head, and rounds in which the four quarters of the virtual lanes load its chunks.
 const uint head_rows = (quads + row_limit - 1u) / row_limit, chunk_rounds = (chunks + 3u) / 4u;

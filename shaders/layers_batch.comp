@@ -136,7 +136,7 @@ shared uvec4 fresh_words[2u * chunks];              // key and value of this pos
 shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the tasks' first spans, and of one other
 shared uint code_magic;
 
-#define scratched(index) scratch[(index) >> 2][(index)&3u]
+#define scratched(index) scratch[(index) >> 2][uint(index) & 3u]
 uint rows, lane;
 bool timed_out;
 vec4 residual;           // of a quad of the workgroup's rows of the stream

@@ -348,7 +348,7 @@ vec4 written(vec4 x) { return mix(x, vec4(not_a_number), isnan(x)); }
 vec2 written(vec2 x) { return mix(x, vec2(not_a_number), isnan(x)); }
 
 // The invocation's pairs of quads that go into v; neighbouring lanes have neighbouring pairs.
-#define pair_of(a) (gl_LocalInvocationIndex + (a)*threads)
+#define pair_of(a) (gl_LocalInvocationIndex + uint(a) * threads)
 // While a subgroup waits, it reads one word of every 32 bytes of its first pair of rows in q8_0 into L1: a kilobyte
 // between two reads of the awaited quad. Other codecs lose by that.
 #if MIXED
@@ -578,7 +578,7 @@ pair_unit next_units[slots];
 // columns share; also the distance from the first row to the second.
 struct pair_place {
   uint64_t codes, upper, lowest, factors, more;
-  uint row, units;
+  uint row, units, factors_shift;
 };
 #include "coded_pairs.glsl"
 #if MIXED

@@ -143,7 +143,7 @@ uvec4 next_quads[most_slots * 8u];  // of dense weights: [slot, half of the tile
 uint octet_quad(uint o) { return dense ? o >> 2 & 3u : o & 3u; }
 uint octet_lane(uint o) { return dense ? o & 3u : o >> 2 & 3u; }
 #else
-#define octet_quad(o) ((o)&3u)
+#define octet_quad(o) (uint(o) & 3u)
 #define octet_lane(o) ((o) / 4u & 3u)
 #endif
 vec2 token_scales;  // of the tokens whose sums the lane has

@@ -121,15 +121,16 @@ shared uvec2 shared_scales[staged == 0u || codec <= element_bf16 ? 1u : staged_b
 
 // The words that quad e of a block sets: `put` gets a word's index, in planes of four, and its content.
 #if INTEGER_DOT
-#define EACH_FIXED_WORD(put, e, upper, lower)                                           \
-  put((e) >> 2, (e)&3u, packed(upper)) put(2u + ((e) >> 2), (e)&3u, packed(lower >> 8)) \
-      put(4u + ((e) >> 2), (e)&3u, packed(lower))
+#define EACH_FIXED_WORD(put, e, upper, lower)                                                       \
+  put((e) >> 2, uint(e) & 3u, packed(upper)) put(2u + ((e) >> 2), uint(e) & 3u, packed(lower >> 8)) \
+      put(4u + ((e) >> 2), uint(e) & 3u, packed(lower))
 #else
-#define EACH_FIXED_WORD(put, e, upper, lower)                                                                   \
-  put((e) >> 2, (e)&3u, packed(upper)) put(2u + ((e) >> 1), 2u * ((e)&1u), uint(lower.x) | uint(lower.y) << 16) \
-      put(2u + ((e) >> 1), 2u * ((e)&1u) + 1u, uint(lower.z) | uint(lower.w) << 16)
+#define EACH_FIXED_WORD(put, e, upper, lower)                                        \
+  put((e) >> 2, uint(e) & 3u, packed(upper))                                         \
+      put(2u + ((e) >> 1), 2u * (uint(e) & 1u), uint(lower.x) | uint(lower.y) << 16) \
+          put(2u + ((e) >> 1), 2u * (uint(e) & 1u) + 1u, uint(lower.z) | uint(lower.w) << 16)
 #endif
-#define PUT_SHARED(plane, component, word) shared_x[(plane)*staged_blocks + at][component] = word;
+#define PUT_SHARED(plane, component, word) shared_x[uint(plane) * staged_blocks + at][component] = word;
 
 fixed_block fix(uint token, uint t, uint block) {
   vec4 y[8];

@@ -53,7 +53,7 @@ layout(push_constant, scalar) uniform Push {
 };
 
 #define UNSCALED
-#define rope_of(position, pair) own.turns[(pair)&1u]
+#define rope_of(position, pair) own.turns[uint(pair) & 1u]
 #define slot_of(position) (ring != 0u ? (position) % context : min(position, context))
 #define PAGED
 #include "slots.glsl"

@@ -54,7 +54,7 @@ layout(push_constant, scalar) uniform Push {
 };
 
 #define UNSCALED
-#define rope_of(position, pair) rope_from_turns(position, own_turns[(pair)&1u])
+#define rope_of(position, pair) rope_from_turns(position, own_turns[uint(pair) & 1u])
 uvec2 own_turns[2];
 #define slot_of(position) (ring != 0u ? (position) % context : min(position, context))
 #define PAGED

@@ -22,8 +22,8 @@
 // Channel quads of a lane; those past the last one repeat it.
 const uint narrowest_lanes = subgroup_width == 0u ? 4u : subgroup_width;
 const uint slots = (quads + narrowest_lanes - 1u) / narrowest_lanes;
-#define each_slot(s) LATER_UNROLLED for (uint s = 0u; s < slots; ++s) if ((s)*subgroup_size < quads)
-#define quad_of(s) min(lane + (s)*subgroup_size, quads - 1u)
+#define each_slot(s) LATER_UNROLLED for (uint s = 0u; s < slots; ++s) if (uint(s) * subgroup_size < quads)
+#define quad_of(s) min(lane + uint(s) * subgroup_size, quads - 1u)
 
 shared float scores[heads_together * span_positions];
 

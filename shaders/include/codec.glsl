@@ -5,6 +5,7 @@
 #define INTAGLIO_CODEC
 
 #include "intaglio/codecs/rows.h"
+#include "value_tables.glsl"
 
 // Fields of the codec's row; they are constant-folded when a pipeline is made. A codec without a row is dense.
 #define BITS_OF(name, id, bits, zero, table, form, per, least) codec == id ? bits:
@@ -128,108 +129,28 @@ octet octet_of(raw_codes raw) {
   return octet(vec4(bf16_pair(raw.a.x), bf16_pair(raw.a.y)), vec4(bf16_pair(raw.a.z), bf16_pair(raw.a.w)));
 }
 
-#ifndef ONCE_MORE
-uint chosen(uint mask, uint if_0, uint if_1) { return (if_0 & ~mask) | (if_1 & mask); }
-#endif
-
-// Values of a codec's table. Their codes are stored as planes of one bit each: bit 8k + e of plane b is bit b of column
-// 4e + k.
-#define ENTRY_0(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n0:
-#define ENTRY_1(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n1:
-#define ENTRY_2(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n2:
-#define ENTRY_3(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n3:
-#define ENTRY_4(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n4:
-#define ENTRY_5(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n5:
-#define ENTRY_6(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n6:
-#define ENTRY_7(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n7:
-#define ENTRY_8(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n8:
-#define ENTRY_9(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n9:
-#define ENTRY_10(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) \
-  value_table == id ? n10:
-#define ENTRY_11(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) \
-  value_table == id ? n11:
-#define ENTRY_12(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) \
-  value_table == id ? n12:
-#define ENTRY_13(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) \
-  value_table == id ? n13:
-#define ENTRY_14(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) \
-  value_table == id ? n14:
-#define ENTRY_15(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) \
-  value_table == id ? n15:
+// Codes of a codec with a table are stored as planes of one bit each: bit 8k + e of plane b is bit b of column 4e + k.
 #define UNIT_OF(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) \
   value_table == id ? unit:
-const int number_0 = INTAGLIO_VALUE_TABLES(ENTRY_0) 0, number_1 = INTAGLIO_VALUE_TABLES(ENTRY_1) 0,
-          number_2 = INTAGLIO_VALUE_TABLES(ENTRY_2) 0, number_3 = INTAGLIO_VALUE_TABLES(ENTRY_3) 0,
-          number_4 = INTAGLIO_VALUE_TABLES(ENTRY_4) 0, number_5 = INTAGLIO_VALUE_TABLES(ENTRY_5) 0,
-          number_6 = INTAGLIO_VALUE_TABLES(ENTRY_6) 0, number_7 = INTAGLIO_VALUE_TABLES(ENTRY_7) 0,
-          number_8 = INTAGLIO_VALUE_TABLES(ENTRY_8) 0, number_9 = INTAGLIO_VALUE_TABLES(ENTRY_9) 0,
-          number_10 = INTAGLIO_VALUE_TABLES(ENTRY_10) 0, number_11 = INTAGLIO_VALUE_TABLES(ENTRY_11) 0,
-          number_12 = INTAGLIO_VALUE_TABLES(ENTRY_12) 0, number_13 = INTAGLIO_VALUE_TABLES(ENTRY_13) 0,
-          number_14 = INTAGLIO_VALUE_TABLES(ENTRY_14) 0, number_15 = INTAGLIO_VALUE_TABLES(ENTRY_15) 0;
 const float table_unit = INTAGLIO_VALUE_TABLES(UNIT_OF) 1.0;
+const uint table_bits_0 = INTAGLIO_VALUE_TABLES(BITS_0) 0u, table_bits_1 = INTAGLIO_VALUE_TABLES(BITS_1) 0u,
+           table_bits_2 = INTAGLIO_VALUE_TABLES(BITS_2) 0u, table_bits_3 = INTAGLIO_VALUE_TABLES(BITS_3) 0u;
 uvec4 planes_of(raw_codes raw) {
   if (code_bits == 4u) return raw.a;
   return code_bits == 1u ? uvec4(raw.b.z, 0u, 0u, 0u) : uvec4(raw.b.xyz, 0u);
 }
-// The one of 16 values that bit masks of the codes choose.
-#define CHOSEN_OF(masks, of)                                                                  \
-  chosen(masks.w, CHOSEN_OF_8(masks, of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7)), \
-         CHOSEN_OF_8(masks, of(8), of(9), of(10), of(11), of(12), of(13), of(14), of(15)))
-#define CHOSEN_OF_8(masks, n0, n1, n2, n3, n4, n5, n6, n7)                           \
-  chosen(masks.z, chosen(masks.y, chosen(masks.x, n0, n1), chosen(masks.x, n2, n3)), \
-         chosen(masks.y, chosen(masks.x, n4, n5), chosen(masks.x, n6, n7)))
-// Values of columns 4e .. 4e + 3, one byte each, computed together.
-#define ALL_FOUR(i) (uint(number_##i & 255) * 0x01010101u)
-uint table_word(uvec4 planes, uint e) {
-  uvec4 masks = (planes >> e & 0x01010101u) * 255u;
-  return CHOSEN_OF(masks, ALL_FOUR);
-}
-// Table values of a block: computes the bits of all 32 values together, then transposes each row of eight words into
-// columns. Bits that no value of the table has are constant-folded.
-#ifndef ONCE_MORE
-struct block_words {
-  uvec4 low, high;  // columns 0 .. 15 and 16 .. 31
-};
-#endif
-#define WHETHER(b, i) ((number_##i >> b & 1) != 0 ? 0xffffffffu : 0u)
-#define BIT_0(i) WHETHER(0, i)
-#define BIT_1(i) WHETHER(1, i)
-#define BIT_2(i) WHETHER(2, i)
-#define BIT_3(i) WHETHER(3, i)
-#define BIT_4(i) WHETHER(4, i)
-#define BIT_5(i) WHETHER(5, i)
-#define BIT_6(i) WHETHER(6, i)
-#define BIT_7(i) WHETHER(7, i)
-#ifndef ONCE_MORE
-void swap_bits(inout uvec4 a, inout uvec4 b, uint distance_, uint mask) {  // mask: the upper bits
-  uvec4 first = (a & ~mask) | (b << distance_ & mask), second = (a >> distance_ & ~mask) | (b & mask);
-  a = first;
-  b = second;
-}
-#endif
-block_words table_words(uvec4 planes) {
-  uvec4 a = uvec4(CHOSEN_OF(planes, BIT_0), CHOSEN_OF(planes, BIT_1), CHOSEN_OF(planes, BIT_2),
-                  CHOSEN_OF(planes, BIT_3)),
-        b = uvec4(CHOSEN_OF(planes, BIT_4), CHOSEN_OF(planes, BIT_5), CHOSEN_OF(planes, BIT_6),
-                  CHOSEN_OF(planes, BIT_7));
-  swap_bits(a, b, 4u, 0xf0f0f0f0u);
-  uvec4 c = uvec4(a.xy, b.xy), d = uvec4(a.zw, b.zw);
-  swap_bits(c, d, 2u, 0xccccccccu);
-  a = uvec4(c.x, d.x, c.z, d.z);
-  b = uvec4(c.y, d.y, c.w, d.w);
-  swap_bits(a, b, 1u, 0xaaaaaaaau);
-  return block_words(uvec4(a.x, b.x, a.y, b.y), uvec4(a.z, b.z, a.w, b.w));
-}
-
-// Columns 4e .. 4e + 3 as bytes: the stored codes, or their table's values.
-uint plain_codes(raw_codes raw, uint e) {
+// Columns 4e .. 4e + 3 as bytes: the stored codes, of codecs without a table.
+uint stored_codes(raw_codes raw, uint e) {
   if (code_bits == 8u) return e < 4u ? raw.a[e & 3u] : raw.b[e & 3u];
-  if (value_table != 0u) return table_word(planes_of(raw), e);
   uint word = raw.a[e & 3u], codes = 0u;
   if ((code_bits & 4u) != 0u) codes = (e < 4u ? word : word >> 4) & 0x0f0f0f0fu;
   if ((code_bits & 2u) != 0u) codes |= ((raw.b[e >> 2] >> (2u * (e & 3u))) & 0x03030303u) << (code_bits & 4u);
   if ((code_bits & 1u) != 0u) codes |= (raw.b.z >> e & 0x01010101u) << (code_bits & 6u);
   return codes;
+}
+// The same, or the table's values.
+uint plain_codes(raw_codes raw, uint e) {
+  return value_table != 0u ? table_word(value_table, planes_of(raw), e) : stored_codes(raw, e);
 }
 // Signed values of the codes; if signed_codes is false, the codes, from which late_zero is still to be subtracted.
 uint less_zero(uint codes) {
@@ -239,12 +160,13 @@ uint code_word(raw_codes raw, uint e) { return less_zero(plain_codes(raw, e)); }
 // All words of a block, computed together if they come from a table; then word e of them.
 block_words words_ahead(raw_codes raw) {
   block_words words = block_words(uvec4(0u), uvec4(0u));
-  if (value_table != 0u) words = table_words(planes_of(raw));
+  if (value_table != 0u)
+    words = table_words(uvec4(table_bits_0, table_bits_1, table_bits_2, table_bits_3), planes_of(raw));
   return words;
 }
 uint plain_codes_at(block_words words, raw_codes raw, uint e) {
   if (value_table != 0u) return e < 4u ? words.low[e & 3u] : words.high[e & 3u];
-  return plain_codes(raw, e);
+  return stored_codes(raw, e);
 }
 uint code_word_at(block_words words, raw_codes raw, uint e) { return less_zero(plain_codes_at(words, raw, e)); }
 

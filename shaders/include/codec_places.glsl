@@ -15,15 +15,8 @@ INTAGLIO_BLOCK_CODECS(NUMBER_OF_ROW)
 #undef INTAGLIO_BLOCK_CODECS
 #undef INTAGLIO_KNOWN_ROW
 #define INTAGLIO_KNOWN_ROW(bits, table, form, per, least) true
-#if MIXED  // only codecs without a table: there is no room for seven tables
-#undef INTAGLIO_VALUE_TABLES
-#define INTAGLIO_VALUE_TABLES(table)
-#define ROW_TABLE 0u
-#else
-#define ROW_TABLE codec_row >> 15u
-#endif
-#define INTAGLIO_BLOCK_CODECS(one)                                                                           \
-  one(any, (codec | 0u), (codec_row & 15u), int(codec_row >> 9u & 63u), (ROW_TABLE), (codec_row >> 4u & 7u), \
+#define INTAGLIO_BLOCK_CODECS(one)                                                                                  \
+  one(any, (codec | 0u), (codec_row & 15u), int(codec_row >> 9u & 63u), (codec_row >> 15u), (codec_row >> 4u & 7u), \
       (32u - (codec_row >> 3u & 16u)), (codec_row >> 8u & 1u))
 #include "codec.glsl"
 #if MIXED

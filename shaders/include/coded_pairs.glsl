@@ -19,7 +19,9 @@ pair_place place_of(uint64_t weight, uint product, uint pair) {
   out_.lowest = group + uint64_t(16u * (code_bits & 6u) * n + (2u * h * n + lane) * 4u);
   out_.factors =
       group + uint64_t(4u * row_code_bytes * n + (factor_form == FACTOR_HEAD ? (2u * h * s + lane / 8u) * 16u
+                                                  : factor_bytes == 1u       ? 4u * lane
                                                                              : (4u * lane + 2u * h) * factor_bytes));
+  out_.factors_shift = 16u * h;
   out_.more = group + uint64_t(4u * (row_code_bytes + factor_bytes) * n + (lane / 8u * 4u + 2u * h) * supers_each);
   return out_;
 }
@@ -65,8 +67,10 @@ pair_unit load_pair(pair_place from, uint k, uint round) {
     unit.factors.row[1] = WordQuads(from.factors + uint64_t(2u * n)).at[k * 4u];
   } else if (factor_bytes == 4u) {
     unit.factors.row[0].xy = WordPairs(from.factors).at[k * 64u];
-  } else if (!dense) {
+  } else if (factor_bytes == 2u) {
     unit.factors.row[0].x = Words(from.factors).at[k * 64u];
+  } else if (!dense) {  // a byte of each row of the group
+    unit.factors.row[0].x = Words(from.factors).at[k * 32u] >> from.factors_shift;
   }
   if (supers_each == 2u) unit.factors.row[0].z = Words(from.more).at[k * 8u];
   if (supers_each == 4u) unit.factors.row[1].xy = WordPairs(from.more).at[k * 8u];

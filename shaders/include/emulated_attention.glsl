@@ -13,7 +13,7 @@
 shared float matrix_tokens[128u * 8u];
 
 #define token_at(i) (LANE / 4u + 8u * ((i) / 4u))
-#define column_at(i) (2u * (LANE & 3u) + ((i)&1u) + 8u * ((i) / 2u % 2u))
+#define column_at(i) (2u * (LANE & 3u) + (uint(i) & 1u) + 8u * ((i) / 2u % 2u))
 
 // Column `column` of the row that begins at quad row_at of `staged`.
 float staged_half(uint row_at, uint column) {

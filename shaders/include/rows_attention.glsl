@@ -12,7 +12,7 @@
 #ifndef INTAGLIO_ROWS_ATTENTION
 #define INTAGLIO_ROWS_ATTENTION
 
-#define attention_float(index) attention_quad((index) >> 2)[(index)&3u]
+#define attention_float(index) attention_quad((index) >> 2)[uint(index) & 3u]
 const uint attention_members = 16u;                               // subgroups per span: span_positions / 16
 const uint greatest_at = 0u, totals_at = 4u * attention_members;  // indices for attention_float, [head, subgroup]: the
                                                                   // greatest score, and the total of its probabilities

@@ -4,7 +4,7 @@
 #ifndef INTAGLIO_ROWS_SPANS
 #define INTAGLIO_ROWS_SPANS
 
-#define pooled(index) pool[(index) >> 2][(index)&3u]
+#define pooled(index) pool[(index) >> 2][uint(index) & 3u]
 
 // Looks up the offsets of a span's octets in the pool of pages.
 void keep_octets(uint to, uint row, uint first) {

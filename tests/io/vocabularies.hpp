@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,17 +35,17 @@ inline intaglio::io::vocabulary vocabulary_of(const std::filesystem::path& path)
 }
 
 /// A production vocabulary of the shared material: "llama-bpe" or "llama-spm".
-inline const intaglio::io::vocabulary& production_vocabulary(const std::string& name) {
-  static std::vector<std::pair<std::string, intaglio::io::vocabulary>> read;
-  for (const auto& [known, vocabulary] : read)
-    if (known == name) return vocabulary;
-  const auto packed = shared("conformance/vocab/ggml-vocab-" + name + ".gguf.xz");
+inline const intaglio::io::vocabulary& production_vocabulary(std::string_view name) {
+  static std::map<std::string, intaglio::io::vocabulary, std::less<>> read;
+  if (const auto known = read.find(name); known != read.end()) return known->second;
+  const std::string file = "ggml-vocab-" + std::string(name) + ".gguf";
+  const auto packed = shared("conformance/vocab/" + file + ".xz");
   const auto plain =
-      std::filesystem::temp_directory_path() / ("intaglio-test-" + name + "-" + std::to_string(std::rand()) + ".gguf");
+      std::filesystem::temp_directory_path() / ("intaglio-test-" + std::to_string(std::rand()) + "-" + file);
   REQUIRE(std::system(("xz -dc '" + packed.string() + "' > '" + plain.string() + "'").c_str()) == 0);
   auto vocabulary = vocabulary_of(plain);
   std::filesystem::remove(plain);
-  return read.emplace_back(name, std::move(vocabulary)).second;
+  return read.emplace(name, std::move(vocabulary)).first->second;
 }
 
 /// A sound byte-level vocabulary: 256 bytes, "he", "ll", "llo", "hello", " w"; then BOS, EOS, EOT as control tokens.

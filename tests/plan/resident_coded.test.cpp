@@ -253,6 +253,7 @@ TEST_CASE("models and profiles that keep the chain", "[plan][resident]") {
   CHECK(has(made<models::mistral_7b<dtype::bf16>>()));
   CHECK(has(made<models::mistral_7b<dtype::q4_k>>()));
   CHECK(has(made<models::mistral_7b<dtype::q6_k>>()));
+  CHECK(has(made<models::mistral_7b<dtype::iq4_xs>>()));
   CHECK(has(made<models::gemma3_4b<dtype::q4_k>>()));
   CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(with([](plan::profile& p) { p.layers_parts = 0; }))));
   CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(with([](plan::profile& p) { p.layers_subgroups = 1; }))));

@@ -199,7 +199,8 @@ TEST_CASE("all layers of coded f16 in another sequence have the chain's bits", "
 }
 TEST_CASE("all layers of coded weights have the chain's bits", "[reference][machine][unsanitized]") {
   const std::span<const std::byte> coded = kernels::whole(kernels::spirv::layers_coded_parts);
-  for (const dtype codec : {dtype::q8_0, dtype::q4_0}) {
+  // IQ4_XS and IQ3_S have one byte of factors for a row and a table of values.
+  for (const dtype codec : {dtype::q8_0, dtype::q4_0, dtype::iq4_xs, dtype::iq3_s}) {
     CAPTURE(name(codec));
     agrees(planned(with(tiny, [&](decoder_config& c) { c.intermediate_size = 512; }), codec).table(), coded, {1, 700});
   }
@@ -219,6 +220,11 @@ TEST_CASE("all layers of weights in several codecs have the chain's bits", "[ref
     agrees(families::planned_of(c, families::mix_of(c, mix).value(), "tiny", with_workgroups(2), 1024).table(), mixed,
            {3});
   }
+  // Tables of values beside codecs without one, and two tables in a layer.
+  families::weight_types tables = families::mix_of(c, "q4_k_m").value();
+  for (families::matrix_type& each : tables.matrices)
+    each.type = each.type == dtype::q6_k ? dtype::iq3_s : each.name == "ffn_down.weight" ? each.type : dtype::iq4_xs;
+  agrees(families::planned_of(c, tables, "tiny", with_workgroups(2), 1024).table(), mixed, {3});
 }
 TEST_CASE("all layers with norms behind sublayers have the chain's bits", "[reference][machine][unsanitized]") {
   const std::span<const std::byte> coded = kernels::whole(kernels::spirv::layers_coded_parts);
@@ -266,6 +272,7 @@ TEST_CASE("all layers with experts have the chain's bits", "[reference][machine]
     c.model_type = architecture::qwen3moe, c.head_dim = 128, c.num_hidden_layers = 3;
   });
   holds(families::planned_of(mixed, families::mix_of(mixed, "q4_k_m").value(), "tiny", with_workgroups(2), 1024));
+  holds(planned(of(4, 2, 64, [](decoder_config&) {}), dtype::mxfp4));
   // One expert's input at a time in shared memory.
   holds(planned(of(3, 2, 7200, [](decoder_config& c) { c.hidden_size = 64, c.num_hidden_layers = 1; }), dtype::q4_0));
 }

@@ -35,6 +35,7 @@ need_for_build() {
 need_for_tests() {
   local step
   need_for_build
+  need git git
   need python3 python3
   need curl curl
   need xz-utils xz
@@ -43,7 +44,10 @@ need_for_tests() {
 }
 
 need_for_clang() { need "clang-$clang_version" "clang++-$clang_version"; }
-need_for_format() { need "clang-format-$clang_version" "clang-format-$clang_version"; }
+need_for_format() {
+  need git git
+  need "clang-format-$clang_version" "clang-format-$clang_version"
+}
 need_for_windows() {
   need_for_clang
   need g++-mingw-w64-x86-64-posix x86_64-w64-mingw32-g++-posix

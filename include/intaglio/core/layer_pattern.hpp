@@ -53,7 +53,7 @@ struct layer_pattern {
   /// Number of layers of several kinds among the first `layers`. @param kinds one bit for each kind
   constexpr std::uint32_t count_any(std::uint64_t kinds, std::uint32_t layers) const {
     std::uint32_t out = 0;
-    for (std::uint32_t layer = 0; layer < layers; ++layer) out += (kinds >> (*this)(layer)&1) != 0;
+    for (std::uint32_t layer = 0; layer < layers; ++layer) out += (1 & kinds >> (*this)(layer)) != 0;
     return out;
   }
   friend constexpr bool operator==(const layer_pattern&, const layer_pattern&) = default;

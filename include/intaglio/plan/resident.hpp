@@ -96,18 +96,13 @@ constexpr bool resident_long_fits(const decoder_config& c, std::uint32_t workgro
   return resident_memory_fits(c, "layers_long", ffns);
 }
 
-/// Whether layers_coded can load a codec's rows: the factors of two rows of a block must be whole words.
-constexpr bool has_pairs(kernels::codec type) {
-  return kernels::is_dense(type) || kernels::info(type).row.factor_bytes() != 1;
-}
 /// Whether the module of layers with experts fits a mixture of experts. An expert's input of the down projection must
 /// be read at once, and the codecs must be ones that the module multiplies with.
 constexpr bool mixture_fits(const decoder_config& c, const kernels::layers_coded::codecs& types,
                             const kernels::layers_coded::mixture& experts) {
   using namespace kernels::layers_coded;
-  return !kernels::is_dense(types.heads) && kernels::info(types.heads).row.table == 0 &&
-         experts.experts <= most_experts && experts.used <= most_experts_used && experts.used <= experts.experts &&
-         c.intermediate_size <= most_expert_columns;
+  return !kernels::is_dense(types.heads) && experts.experts <= most_experts && experts.used <= most_experts_used &&
+         experts.used <= experts.experts && c.intermediate_size <= most_expert_columns;
 }
 /// Whether a model's shape fits the kernel `layers_coded`.
 /// @param context positions of the cache of layers without a window
@@ -120,9 +115,8 @@ constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layer
   constexpr std::uint32_t threads =
       kernels::layers_coded::resident_subgroups * kernels::layers::resident_subgroup_width;
   const auto takes = [&](kernels::codec type, std::uint32_t columns) {
-    // Models with several codecs may only have codecs without a table of values, and no dense ones.
-    return has_pairs(type) && !(types.mixed() && (kernels::is_dense(type) || kernels::info(type).row.table != 0)) &&
-           columns % (std::max)(32u, kernels::column_step(type)) == 0;
+    // Models with several codecs may have no dense ones.
+    return !(types.mixed() && kernels::is_dense(type)) && columns % (std::max)(32u, kernels::column_step(type)) == 0;
   };
   if (!takes(types.heads, c.hidden_size) || !takes(types.gate, c.hidden_size) || !takes(types.projection, c.q_size()) ||
       !takes(types.down, c.intermediate_size) ||
