@@ -7,6 +7,7 @@ packages_missing=()
 need() {
   local package=$1 probe
   shift
+  [[ " ${packages_missing[*]} " != *" $package "* ]] || return 0
   for probe in "$@"; do
     if [[ $probe == */* ]]; then compgen -G "$probe" >/dev/null && return 0
     else command -v "$probe" >/dev/null && return 0; fi
