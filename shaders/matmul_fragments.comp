@@ -192,9 +192,11 @@ uvec2 four_f16(row_codes from, block_factors by, uint s, uint h) {
   }
   if (dense) return dense_f16((s & 1u) == 0u ? from.a.xy : from.a.zw);
   f16vec2 d = h == 0u ? by.d : by.upper_d;
-  if (!own_form)
-    return four_columns(unsigned_word(raw_codes(from.a, uvec4(from.upper, from.top, 0u)), 4u * h + s), code_offset, d,
+  if (!own_form) {
+    uint top = (code_bits & 1u) != 0u ? from.top : 0u;  // IQ1_S looks two planes up, and the third must be zero
+    return four_columns(unsigned_word(raw_codes(from.a, uvec4(from.upper, top, 0u)), 4u * h + s), code_offset, d,
                         h == 0u ? by.m : by.upper_m);
+  }
   uvec2 y;
   LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
     uint bits = i == 0u ? from.a[s] : from.a[s] >> 8;
