@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Proof of a finished plan from its table only: values that live together do not overlap, every hazard has its barrier,
-// every address range is inside its allocation, every kernel keeps its limits. The result is the first violation as a
-// sentence, or empty.
+// every address range is inside its allocation, attention sees only positions that are written, every kernel keeps its
+// limits. The result is the first violation as a sentence, or empty.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "intaglio/plan/exchange.hpp"
 #include "intaglio/plan/order.hpp"
 #include "intaglio/plan/resident.hpp"
+#include "intaglio/plan/seen_positions.hpp"
 #include "intaglio/plan/table.hpp"
 
 namespace intaglio::plan {
@@ -360,7 +361,7 @@ constexpr void verify(const table& t, const sequence& s, const limits& limit, te
   for (const auto part : {s.prologue, s.period, s.epilogue})
     for (const auto& d : part)
       if (!keeps_limits(s, d, limit, out) || !bounds(t, s, d, out) || !lives(s, d, index++, out)) return;
-  if (!no_overlap(s, out) || !crosses(t, s, out)) return;
+  if (!no_overlap(s, out) || !crosses(t, s, out) || !sees_written(t, s, out)) return;
   for (const auto part : {s.resident, s.resident_long})
     for (const auto& d : part)
       if (!keeps_limits(s, d, limit, out) || !bounds(t, s, d, out)) return;
