@@ -93,3 +93,18 @@ TEST_CASE("a kept variant that the device has not is left alone", "[runtime][gpu
   }();
   CHECK(found == all);
 }
+
+TEST_CASE("what a host with fewer features proved leaves the plans of more capable classes to try", "[runtime][gpu]") {
+  const faults::sharing_device on;
+  const temporary_folder folder;
+  gpu::pipeline_cache cache(on.device, folder.path().string(), 17);
+  const std::vector<runtime::planning_input> all = runtime::inputs_left(on.device, cache);
+  REQUIRE(all.size() > 1);
+  REQUIRE(all.back().device.offers().bits != all.front().device.offers().bits);
+  runtime::planning_input lesser = all.back();
+  lesser.offered = lesser.device.offers().bits;  // the most that its host had enabled
+  cache.set_note(lesser.note());
+  CHECK(runtime::inputs_left(on.device, cache).size() == all.size());
+  cache.set_note(all.back().note());  // here the others were tried and failed
+  CHECK(runtime::inputs_left(on.device, cache).size() == 1);
+}

@@ -48,7 +48,7 @@ TEST_CASE("products have the workgroups of the tuning, others those of the plan"
   REQUIRE(plan::shares_rows(product));
   const plan::device_class of = plan::classes::nvidia;
   const std::vector<plan::product_shape> shapes{{plan::product_key(product), 2, 7}, {plan::product_key(head), 4, 9}};
-  CHECK(runtime::proof_note(of, shapes) != runtime::proof_note(of, {}));
+  CHECK(runtime::planning_input{of, shapes}.note() != runtime::planning_input{of}.note());
   const plan::device_plan tuned(table, of, {shapes});
   for (std::size_t i = 0; i < table.decode.period.size(); ++i) {
     const plan::dispatch& call = table.decode.period[i];

@@ -25,28 +25,33 @@ namespace intaglio {
 
 namespace runtime {
 
-/// A note that identifies what was proven on a device: modules, the device class and the shapes of products.
-inline std::string proof_note(const plan::device_class& of, std::span<const plan::product_shape> shapes) {
-  std::uint64_t mixed = modules_hash();
-  const auto mix = [&](std::uint64_t with) { mixed = (mixed ^ with) * 0x9E3779B97F4A7C15u; };
-  mix(of.offers().bits);
-  mix(of.resident_workgroups);
-  for (const plan::product_shape& each : shapes) mix(each.product), mix(each.subgroups), mix(each.groups);
-  return "proven " + std::to_string(mixed);
-}
-inline std::string proof_note(const plan::device_plan& of) { return proof_note(of.device(), of.options().shapes); }
-
 /// The inputs of planning for a device.
 struct planning_input {
   plan::device_class device;
   std::vector<plan::product_shape> shapes{};
-  std::string note() const { return proof_note(device, shapes); }
+  /// Features of the most capable class that this device, as its host has enabled it, can be. A note says nothing of
+  /// plans for more capable classes if the host that left it had enabled fewer features.
+  std::uint64_t offered = 0;
+
+  /// A note that identifies what was proven: modules, the device class, the shapes of products, and `offered`.
+  /// @param of the device's class, or that class without residency
+  std::string note_for(const plan::device_class& of) const {
+    std::uint64_t mixed = modules_hash();
+    const auto mix = [&](std::uint64_t with) { mixed = (mixed ^ with) * 0x9E3779B97F4A7C15u; };
+    mix(offered);
+    mix(of.offers().bits);
+    mix(of.resident_workgroups);
+    for (const plan::product_shape& each : shapes) mix(each.product), mix(each.subgroups), mix(each.groups);
+    return "proven " + std::to_string(mixed);
+  }
+  std::string note() const { return note_for(device); }
 };
 /// The inputs that a device may run with, the most capable first; those measured there (`intaglio tune`) before all
 /// others.
 [[gnu::cold]] inline std::vector<planning_input> inputs_for(const gpu::device& on, const gpu::pipeline_cache& cache) {
   std::vector<planning_input> all;
-  for (const plan::device_class& each : usable_classes(on)) all.push_back({each});
+  for (const plan::device_class& each : usable_classes(on)) all.push_back({.device = each});
+  for (planning_input& each : all) each.offered = all.front().device.offers().bits;
   std::optional<tuning> kept = kept_tuning(cache);
   if (!kept) return all;
   const auto at = std::find_if(all.begin(), all.end(),
@@ -94,7 +99,7 @@ template <class Executor = executor>
   // time.
   const bool compiles_late = on.description().driver_name == "llvmpipe" && !cache.path().empty();
   for (planning_input& input : inputs_left(on, cache)) {
-    const std::string note = input.note(), note_as_chain = proof_note(input.device.without_residency(), input.shapes);
+    const std::string note = input.note(), note_as_chain = input.note_for(input.device.without_residency());
     std::optional<kernel_set> kernels = made.take();
     const std::shared_ptr<const plan::device_plan> plan =
         kernels ? made.plan() : Executor::plan_for(table, input.device, std::move(input.shapes));
