@@ -49,24 +49,42 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_equal<models::bitnet_2b_4t>({}, plan::profiles::portable, 4096);
   check_in<models::mistral_7b, dtype::q4_0>();
   check_in<models::mistral_7b_v01, dtype::bf16>();
+  check_in<models::mistral_7b_v03, dtype::q5_k>();
+  check_in<models::mistral_nemo_12b, dtype::q4_k>();
+  check_in<models::mistral_small_24b, dtype::q4_0>();
   check_in<models::llama_3_8b, dtype::q6_k>();
   check_in<models::llama_31_8b, dtype::q8_0>();
+  check_in<models::llama_33_70b, dtype::q4_k>();
   check_in<models::llama_32_1b, dtype::q4_k>();
+  check_in<models::llama_32_3b, dtype::q4_k>();
+  check_in<models::tinyllama_11b, dtype::q4_0>();
+  check_in<models::smollm2_135m, dtype::q8_0>();
+  check_in<models::smollm2_360m, dtype::bf16>();
+  check_in<models::smollm2_17b, dtype::q4_k>();
   check_in<models::stories260k, dtype::f32>();
   check_in<models::gemma3_270m, dtype::q8_0>();
   check_in<models::gemma3_1b, dtype::q4_1>();
   check_in<models::gemma3_4b, dtype::f16>();
+  check_in<models::gemma3_12b, dtype::q4_0>();
+  check_in<models::gemma3_27b, dtype::q4_k>();
   check_in<models::gemma4_e2b, dtype::q4_0>();
   check_in<models::gemma4_31b, dtype::q4_k>();
   check_in<models::gemma3n_e2b, dtype::q8_0>();
   check_in<models::gemma4_26b_a4b, dtype::bf16>();
   check_in<models::mixtral_8x7b, dtype::q4_0>();
+  check_in<models::mixtral_8x22b, dtype::q4_k>();
   check_in<models::qwen3_06b, dtype::bf16>();
   check_in<models::qwen3_17b, dtype::q4_k>();
   check_in<models::qwen3_4b, dtype::q8_0>();
+  check_in<models::qwen3_4b_2507, dtype::q4_k>();
   check_in<models::qwen3_8b, dtype::q4_0>();
+  check_in<models::qwen3_14b, dtype::q4_k>();
+  check_in<models::qwen3_32b, dtype::q8_0>();
   check_in<models::qwen3_30b_a3b, dtype::q4_k>();
+  check_in<models::qwen3_30b_a3b_2507, dtype::q8_0>();
+  check_in<models::qwen3_235b_a22b, dtype::q4_k>();
   check_in<models::qwen35_35b_a3b, dtype::q4_k>();
+  check_in<models::qwen35_27b, dtype::q4_k>();
   check_in<models::olmoe_1b_7b, dtype::q8_0>();
   check_in<models::gemma_2b, dtype::bf16>();
   check_in<models::seed_oss_36b, dtype::q4_k>();
@@ -83,6 +101,9 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::qwen25_15b, dtype::bf16>();
   check_in<models::qwen25_3b, dtype::q4_0>();
   check_in<models::qwen25_7b, dtype::q4_k>();
+  check_in<models::qwen25_14b, dtype::q4_k>();
+  check_in<models::qwen25_32b, dtype::q8_0>();
+  check_in<models::qwen25_72b, dtype::q4_0>();
   check_in<models::smollm3_3b, dtype::q8_0>();
   check_in<models::granite_33_2b, dtype::bf16>();
   check_in<models::granite_33_8b, dtype::q4_k>();
@@ -92,10 +113,16 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_equal<models::falcon3_3b_158<>>({}, plan::profiles::portable, 512);
   check_equal<models::falcon3_7b_158<>>({}, plan::profiles::cpu, 512);
   check_equal<models::falcon3_10b_158<>>({}, plan::profiles::portable, 512);
+  for (const plan::profile& target : {plan::profiles::cpu, plan::profiles::portable}) {
+    check_equal<models::falcon_e_1b<>>({}, target, 512);
+    check_equal<models::falcon_e_3b<>>({}, target, 512);
+  }
   check_in<models::phi_4_mini, dtype::q4_k>();
   check_in<models::phi_35_mini, dtype::bf16>();
   check_in<models::olmo2_1b, dtype::q8_0>();
   check_in<models::olmo2_7b, dtype::q4_0>();
+  check_in<models::olmo2_13b, dtype::q4_k>();
+  check_in<models::olmo2_32b, dtype::q8_0>();
   check_in<models::lfm2_350m, dtype::bf16>();
   check_in<models::lfm2_700m, dtype::q8_0>();
   check_in<models::lfm2_12b, dtype::q4_k>();
@@ -417,7 +444,8 @@ TEST_CASE("Granite 4.0 H and Nemotron-H are planned with their states", "[famili
   const weight_types types{dtype::q8_0, dtype::q8_0, dtype::q8_0};
   for (const decoder_config* c :
        {&models::granite_4_h_350m_config, &models::granite_4_h_micro_config, &models::granite_4_h_tiny_config,
-        &models::nemotron_h_8b_config, &models::nemotron_nano_9b_v2_config, &models::nemotron_3_nano_config})
+        &models::nemotron_h_8b_config, &models::nemotron_nano_9b_v2_config, &models::nemotron_nano_12b_v2_config,
+        &models::nemotron_3_nano_config})
     for (const plan::profile* target : {&plan::profiles::cpu, &plan::profiles::portable}) {
       const plan::planned made = planned_of(*c, types, "hybrid", *target, 4096);
       const plan::table& t = made.table();
@@ -440,8 +468,8 @@ TEST_CASE("Granite 4.0 H and Nemotron-H are planned with their states", "[famili
 
 TEST_CASE("Qwen3.5 and Qwen3-Next are planned with their states", "[families]") {
   const weight_types types{dtype::q8_0, dtype::q8_0, dtype::q8_0};
-  for (const decoder_config* c :
-       {&models::qwen35_08b_config, &models::qwen35_4b_config, &models::qwen3next_80b_a3b_config})
+  for (const decoder_config* c : {&models::qwen35_08b_config, &models::qwen35_4b_config, &models::qwen35_27b_config,
+                                  &models::qwen3next_80b_a3b_config})
     for (const plan::profile* target : {&plan::profiles::cpu, &plan::profiles::portable}) {
       const plan::planned made = planned_of(*c, types, "qwen", *target, 4096);
       const plan::table& t = made.table();

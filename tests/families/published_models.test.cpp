@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <catch2/catch_test_macros.hpp>
+#include <cstdint>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -103,7 +104,53 @@ std::string marked(const std::string& page, const std::string& mark) {
              : page.substr(from + begin.size(), to - from - begin.size());
 }
 
+/// Values of a plan's weights that the checkpoint holds.
+std::uint64_t parameters(const plan::table& t) {
+  using enum plan::weight_layout;
+  std::uint64_t out = 0;
+  for (const plan::weight& each : t.weights) {
+    const bool made = each.layout == rope_turns || each.layout == ternary_scales || each.layout == column_norms ||
+                      each.layout == row_codes || each.layout == row_scales;
+    if (!made) out += std::uint64_t{(std::max)(each.rows, 1u)} * (std::max)(each.columns, 1u) * t.copies(each);
+  }
+  return out;
+}
+
+/// A model's name and the number of its parameters, text only.
+struct counted_model {
+  std::string_view name;
+  std::uint64_t parameters = 0;
+};
+/// As the models' pages state them. The pages of Falcon-E, Qwen3.5 and Nemotron round the number; theirs is the sum of
+/// the tensors' shapes. The number of a Gemma 3 is that of its text model.
+constexpr std::array counted_models{
+    counted_model{"falcon_e_1b", 1'719'764'992},         counted_model{"falcon_e_3b", 3'053'586'432},
+    counted_model{"mistral_7b_v03", 7'248'023'552},      counted_model{"mistral_nemo_12b", 12'247'782'400},
+    counted_model{"mistral_small_24b", 23'572'403'200},  counted_model{"mixtral_8x22b", 140'630'071'296},
+    counted_model{"llama_32_3b", 3'212'749'824},         counted_model{"llama_33_70b", 70'553'706'496},
+    counted_model{"tinyllama_11b", 1'100'048'384},       counted_model{"smollm2_135m", 134'515'008},
+    counted_model{"smollm2_360m", 361'821'120},          counted_model{"smollm2_17b", 1'711'376'384},
+    counted_model{"gemma3_12b", 11'766'034'176},         counted_model{"gemma3_27b", 27'009'346'304},
+    counted_model{"qwen25_14b", 14'770'033'664},         counted_model{"qwen25_32b", 32'763'876'352},
+    counted_model{"qwen25_72b", 72'706'203'648},         counted_model{"qwen3_4b_2507", 4'022'468'096},
+    counted_model{"qwen3_14b", 14'768'307'200},          counted_model{"qwen3_32b", 32'762'123'264},
+    counted_model{"qwen3_30b_a3b_2507", 30'532'122'624}, counted_model{"qwen3_235b_a22b", 235'093'634'560},
+    counted_model{"qwen35_27b", 26'895'998'464},         counted_model{"olmo2_13b", 13'716'198'400},
+    counted_model{"olmo2_32b", 32'234'279'936},          counted_model{"nemotron_nano_12b_v2", 12'310'001'152},
+};
+
 }  // namespace
+
+TEST_CASE("plans of published models have the parameters that the models have", "[families]") {
+  for (const counted_model& each : counted_models) {
+    const families::published_model* model = families::find_published_model(each.name);
+    INFO(each.name);
+    REQUIRE(model != nullptr);
+    const auto made = planned(*model, dtype::q8_0, plan::profiles::cpu);
+    REQUIRE(made);
+    CHECK(parameters(made->table()) == each.parameters);
+  }
+}
 
 TEST_CASE("published models have names of their own, and are found by them", "[families]") {
   for (const families::published_model& each : families::published_models)

@@ -28,6 +28,7 @@ inline constexpr auto pretokenizer_names = std::to_array<pretokenizer_name>({
     {"llama3", pretokenizer::llama_bpe, true, true},
     {"llama-v3", pretokenizer::llama_bpe, true, true},
     {"falcon3", pretokenizer::llama_bpe, true, true},
+    {"falcon_e", pretokenizer::llama_bpe, true, true},
     {"falcon-h1", pretokenizer::llama_bpe, true, true},
     {"pixtral", pretokenizer::llama_bpe, true, true},
     {"midm-2.0", pretokenizer::llama_bpe, true, true},

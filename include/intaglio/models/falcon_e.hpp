@@ -64,5 +64,36 @@ template <dtype H = dtype::f16>
 struct falcon3_10b_158 : llama<falcon3_10b_158_config, dtype::i2_s, H, H> {
   static constexpr std::string_view name = "falcon3_10b_158";
 };
+/// tiiuae/Falcon-E-3B-Instruct, and tiiuae/Falcon-E-3B-Base
+inline constexpr decoder_config falcon_e_3b_config{.model_type = architecture::llama,
+                                                   .hidden_size = 2048,
+                                                   .intermediate_size = 13'312,
+                                                   .num_hidden_layers = 32,
+                                                   .num_attention_heads = 16,
+                                                   .num_key_value_heads = 2,
+                                                   .head_dim = 128,
+                                                   .vocab_size = 32'768,
+                                                   .max_position_embeddings = 32'768,
+                                                   .rope_theta = 1'000'000.f,
+                                                   .rms_norm_eps = 1e-5f,
+                                                   .hidden_act = activation::silu,
+                                                   .tie_word_embeddings = false,
+                                                   .activation_type = dtype::i8,
+                                                   .ternary = true};
+template <dtype H = dtype::f16>
+struct falcon_e_3b : llama<falcon_e_3b_config, dtype::i2_s, H, H> {
+  static constexpr std::string_view name = "falcon_e_3b";
+};
+/// tiiuae/Falcon-E-1B-Instruct, and tiiuae/Falcon-E-1B-Base
+inline constexpr decoder_config falcon_e_1b_config = [] {
+  decoder_config c = falcon_e_3b_config;
+  c.intermediate_size = 9216;
+  c.num_hidden_layers = 24;
+  return c;
+}();
+template <dtype H = dtype::f16>
+struct falcon_e_1b : llama<falcon_e_1b_config, dtype::i2_s, H, H> {
+  static constexpr std::string_view name = "falcon_e_1b";
+};
 
 }  // namespace intaglio::models

@@ -125,5 +125,35 @@ template <dtype W = dtype::bf16>
 struct gemma3_4b : gemma3<gemma3_4b_config, W> {
   static constexpr std::string_view name = "gemma3_4b";
 };
+/// google/gemma-3-12b-it, its text model
+inline constexpr decoder_config gemma3_12b_config = [] {
+  decoder_config c = gemma3_4b_config;
+  c.hidden_size = 3840;
+  c.intermediate_size = 15'360;
+  c.num_hidden_layers = 48;
+  c.num_attention_heads = 16;
+  c.num_key_value_heads = 8;
+  return c;
+}();
+template <dtype W = dtype::bf16>
+struct gemma3_12b : gemma3<gemma3_12b_config, W> {
+  static constexpr std::string_view name = "gemma3_12b";
+};
+/// google/gemma-3-27b-it, its text model
+inline constexpr decoder_config gemma3_27b_config = [] {
+  decoder_config c = gemma3_4b_config;
+  c.hidden_size = 5376;
+  c.intermediate_size = 21'504;
+  c.num_hidden_layers = 62;
+  c.num_attention_heads = 32;
+  c.num_key_value_heads = 16;
+  c.head_dim = 128;
+  c.query_pre_attn_scalar = 168;
+  return c;
+}();
+template <dtype W = dtype::bf16>
+struct gemma3_27b : gemma3<gemma3_27b_config, W> {
+  static constexpr std::string_view name = "gemma3_27b";
+};
 
 }  // namespace intaglio::models

@@ -99,6 +99,41 @@ template <dtype W = dtype::f16>
 struct mistral_7b : llama<mistral_7b_v02_config, W> {
   static constexpr std::string_view name = "mistral_7b";
 };
+/// mistralai/Mistral-7B-Instruct-v0.3
+inline constexpr decoder_config mistral_7b_v03_config = [] {
+  decoder_config c = mistral_7b_v02_config;
+  c.vocab_size = 32'768;
+  return c;
+}();
+template <dtype W = dtype::f16>
+struct mistral_7b_v03 : llama<mistral_7b_v03_config, W> {
+  static constexpr std::string_view name = "mistral_7b_v03";
+};
+/// mistralai/Mistral-Nemo-Instruct-2407
+inline constexpr decoder_config mistral_nemo_12b_config = [] {
+  decoder_config c = mistral_7b_v02_config;
+  c.hidden_size = 5120;
+  c.num_hidden_layers = 40;
+  c.vocab_size = 131'072;
+  c.max_position_embeddings = 131'072;
+  return c;
+}();
+template <dtype W = dtype::f16>
+struct mistral_nemo_12b : llama<mistral_nemo_12b_config, W> {
+  static constexpr std::string_view name = "mistral_nemo_12b";
+};
+/// mistralai/Mistral-Small-24B-Instruct-2501
+inline constexpr decoder_config mistral_small_24b_config = [] {
+  decoder_config c = mistral_nemo_12b_config;
+  c.intermediate_size = 32'768;
+  c.max_position_embeddings = 32'768;
+  c.rope_theta = 100'000'000.f;
+  return c;
+}();
+template <dtype W = dtype::f16>
+struct mistral_small_24b : llama<mistral_small_24b_config, W> {
+  static constexpr std::string_view name = "mistral_small_24b";
+};
 /// meta-llama/Meta-Llama-3-8B-Instruct
 inline constexpr decoder_config llama_3_8b_config{.model_type = architecture::llama,
                                                   .hidden_size = 4096,
@@ -128,6 +163,19 @@ template <dtype W = dtype::f16>
 struct llama_31_8b : llama<llama_31_8b_config, W> {
   static constexpr std::string_view name = "llama_31_8b";
 };
+/// meta-llama/Llama-3.3-70B-Instruct, and meta-llama/Llama-3.1-70B-Instruct
+inline constexpr decoder_config llama_33_70b_config = [] {
+  decoder_config c = llama_31_8b_config;
+  c.hidden_size = 8192;
+  c.intermediate_size = 28'672;
+  c.num_hidden_layers = 80;
+  c.num_attention_heads = 64;
+  return c;
+}();
+template <dtype W = dtype::f16>
+struct llama_33_70b : llama<llama_33_70b_config, W> {
+  static constexpr std::string_view name = "llama_33_70b";
+};
 /// meta-llama/Llama-3.2-1B-Instruct
 inline constexpr decoder_config llama_32_1b_config{.model_type = architecture::llama,
                                                    .hidden_size = 2048,
@@ -146,6 +194,84 @@ inline constexpr decoder_config llama_32_1b_config{.model_type = architecture::l
 template <dtype W = dtype::f16>
 struct llama_32_1b : llama<llama_32_1b_config, W> {
   static constexpr std::string_view name = "llama_32_1b";
+};
+/// meta-llama/Llama-3.2-3B-Instruct
+inline constexpr decoder_config llama_32_3b_config = [] {
+  decoder_config c = llama_32_1b_config;
+  c.hidden_size = 3072;
+  c.num_hidden_layers = 28;
+  c.num_attention_heads = 24;
+  c.head_dim = 128;
+  return c;
+}();
+template <dtype W = dtype::f16>
+struct llama_32_3b : llama<llama_32_3b_config, W> {
+  static constexpr std::string_view name = "llama_32_3b";
+};
+/// TinyLlama/TinyLlama-1.1B-Chat-v1.0
+inline constexpr decoder_config tinyllama_11b_config{.model_type = architecture::llama,
+                                                     .hidden_size = 2048,
+                                                     .intermediate_size = 5632,
+                                                     .num_hidden_layers = 22,
+                                                     .num_attention_heads = 32,
+                                                     .num_key_value_heads = 4,
+                                                     .head_dim = 64,
+                                                     .vocab_size = 32'000,
+                                                     .max_position_embeddings = 2048,
+                                                     .rope_theta = 10'000.f,
+                                                     .rms_norm_eps = 1e-5f,
+                                                     .hidden_act = activation::silu,
+                                                     .tie_word_embeddings = false};
+template <dtype W = dtype::f16>
+struct tinyllama_11b : llama<tinyllama_11b_config, W> {
+  static constexpr std::string_view name = "tinyllama_11b";
+};
+/// HuggingFaceTB/SmolLM2-135M-Instruct
+inline constexpr decoder_config smollm2_135m_config{.model_type = architecture::llama,
+                                                    .hidden_size = 576,
+                                                    .intermediate_size = 1536,
+                                                    .num_hidden_layers = 30,
+                                                    .num_attention_heads = 9,
+                                                    .num_key_value_heads = 3,
+                                                    .head_dim = 64,
+                                                    .vocab_size = 49'152,
+                                                    .max_position_embeddings = 8192,
+                                                    .rope_theta = 100'000.f,
+                                                    .rms_norm_eps = 1e-5f,
+                                                    .hidden_act = activation::silu,
+                                                    .tie_word_embeddings = true};
+template <dtype W = dtype::f16>
+struct smollm2_135m : llama<smollm2_135m_config, W> {
+  static constexpr std::string_view name = "smollm2_135m";
+};
+/// HuggingFaceTB/SmolLM2-360M-Instruct
+inline constexpr decoder_config smollm2_360m_config = [] {
+  decoder_config c = smollm2_135m_config;
+  c.hidden_size = 960;
+  c.intermediate_size = 2560;
+  c.num_hidden_layers = 32;
+  c.num_attention_heads = 15;
+  c.num_key_value_heads = 5;
+  return c;
+}();
+template <dtype W = dtype::f16>
+struct smollm2_360m : llama<smollm2_360m_config, W> {
+  static constexpr std::string_view name = "smollm2_360m";
+};
+/// HuggingFaceTB/SmolLM2-1.7B-Instruct
+inline constexpr decoder_config smollm2_17b_config = [] {
+  decoder_config c = smollm2_135m_config;
+  c.hidden_size = 2048;
+  c.intermediate_size = 8192;
+  c.num_hidden_layers = 24;
+  c.num_attention_heads = 32;
+  c.num_key_value_heads = 32;
+  c.rope_theta = 130'000.f;
+  return c;
+}();
+template <dtype W = dtype::f16>
+struct smollm2_17b : llama<smollm2_17b_config, W> {
+  static constexpr std::string_view name = "smollm2_17b";
 };
 /// karpathy/tinyllamas, stories260K
 inline constexpr decoder_config stories260k_config{.model_type = architecture::llama,

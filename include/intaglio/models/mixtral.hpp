@@ -67,5 +67,20 @@ template <dtype W = dtype::f16>
 struct mixtral_8x7b : mixtral<mixtral_8x7b_config, W> {
   static constexpr std::string_view name = "mixtral_8x7b";
 };
+/// mistralai/Mixtral-8x22B-Instruct-v0.1
+inline constexpr decoder_config mixtral_8x22b_config = [] {
+  decoder_config c = mixtral_8x7b_config;
+  c.hidden_size = 6144;
+  c.intermediate_size = 16'384;
+  c.num_hidden_layers = 56;
+  c.num_attention_heads = 48;
+  c.vocab_size = 32'768;
+  c.max_position_embeddings = 65'536;
+  return c;
+}();
+template <dtype W = dtype::f16>
+struct mixtral_8x22b : mixtral<mixtral_8x22b_config, W> {
+  static constexpr std::string_view name = "mixtral_8x22b";
+};
 
 }  // namespace intaglio::models

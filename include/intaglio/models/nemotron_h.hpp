@@ -149,6 +149,15 @@ inline constexpr decoder_config nemotron_nano_9b_v2_config = [] {
   set_nemotron_h_layers(c, "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-");
   return c;
 }();
+/// nvidia/NVIDIA-Nemotron-Nano-12B-v2
+inline constexpr decoder_config nemotron_nano_12b_v2_config = [] {
+  decoder_config c = nemotron_nano_9b_v2_config;
+  c.hidden_size = 5120;
+  c.intermediate_size = 20'480;
+  c.recurrent_layers = c.ffn_layers = {};
+  set_nemotron_h_layers(c, "M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M-");
+  return c;
+}();
 /// nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16
 inline constexpr decoder_config nemotron_3_nano_config = [] {
   decoder_config c = nemotron_h_8b_config;
@@ -178,6 +187,10 @@ struct nemotron_nano_9b_v2 : nemotron_h<nemotron_nano_9b_v2_config, W> {
 template <dtype W = dtype::bf16>
 struct nemotron_3_nano : nemotron_h<nemotron_3_nano_config, W> {
   static constexpr std::string_view name = "nemotron_3_nano";
+};
+template <dtype W = dtype::bf16>
+struct nemotron_nano_12b_v2 : nemotron_h<nemotron_nano_12b_v2_config, W> {
+  static constexpr std::string_view name = "nemotron_nano_12b_v2";
 };
 
 }  // namespace intaglio::models

@@ -77,6 +77,24 @@ inline constexpr decoder_config olmo2_7b_config = [] {
   c.num_key_value_heads = 32;
   return c;
 }();
+/// allenai/OLMo-2-1124-13B
+inline constexpr decoder_config olmo2_13b_config = [] {
+  decoder_config c = olmo2_1b_config;
+  c.hidden_size = 5120;
+  c.intermediate_size = 13'824;
+  c.num_hidden_layers = 40;
+  c.num_attention_heads = 40;
+  c.num_key_value_heads = 40;
+  return c;
+}();
+/// allenai/OLMo-2-0325-32B
+inline constexpr decoder_config olmo2_32b_config = [] {
+  decoder_config c = olmo2_13b_config;
+  c.intermediate_size = 27'648;
+  c.num_hidden_layers = 64;
+  c.num_key_value_heads = 8;
+  return c;
+}();
 template <dtype W = dtype::bf16>
 struct olmo2_1b : olmo2<olmo2_1b_config, W> {
   static constexpr std::string_view name = "olmo2_1b";
@@ -84,6 +102,14 @@ struct olmo2_1b : olmo2<olmo2_1b_config, W> {
 template <dtype W = dtype::bf16>
 struct olmo2_7b : olmo2<olmo2_7b_config, W> {
   static constexpr std::string_view name = "olmo2_7b";
+};
+template <dtype W = dtype::bf16>
+struct olmo2_13b : olmo2<olmo2_13b_config, W> {
+  static constexpr std::string_view name = "olmo2_13b";
+};
+template <dtype W = dtype::bf16>
+struct olmo2_32b : olmo2<olmo2_32b_config, W> {
+  static constexpr std::string_view name = "olmo2_32b";
 };
 
 }  // namespace intaglio::models

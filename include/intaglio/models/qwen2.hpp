@@ -64,6 +64,32 @@ inline constexpr decoder_config qwen25_7b_config = [] {
   c.tie_word_embeddings = false;
   return c;
 }();
+/// Qwen/Qwen2.5-14B-Instruct; the base models of this size and of the larger ones have an epsilon of 1e-5
+inline constexpr decoder_config qwen25_14b_config = [] {
+  decoder_config c = qwen25_7b_config;
+  c.hidden_size = 5120;
+  c.intermediate_size = 13'824;
+  c.num_hidden_layers = 48;
+  c.num_attention_heads = 40;
+  c.num_key_value_heads = 8;
+  return c;
+}();
+/// Qwen/Qwen2.5-32B-Instruct
+inline constexpr decoder_config qwen25_32b_config = [] {
+  decoder_config c = qwen25_14b_config;
+  c.intermediate_size = 27'648;
+  c.num_hidden_layers = 64;
+  return c;
+}();
+/// Qwen/Qwen2.5-72B-Instruct
+inline constexpr decoder_config qwen25_72b_config = [] {
+  decoder_config c = qwen25_14b_config;
+  c.hidden_size = 8192;
+  c.intermediate_size = 29'568;
+  c.num_hidden_layers = 80;
+  c.num_attention_heads = 64;
+  return c;
+}();
 template <dtype W = dtype::bf16>
 struct qwen25_05b : qwen2<qwen25_05b_config, W> {
   static constexpr std::string_view name = "qwen25_05b";
@@ -79,6 +105,18 @@ struct qwen25_3b : qwen2<qwen25_3b_config, W> {
 template <dtype W = dtype::bf16>
 struct qwen25_7b : qwen2<qwen25_7b_config, W> {
   static constexpr std::string_view name = "qwen25_7b";
+};
+template <dtype W = dtype::bf16>
+struct qwen25_14b : qwen2<qwen25_14b_config, W> {
+  static constexpr std::string_view name = "qwen25_14b";
+};
+template <dtype W = dtype::bf16>
+struct qwen25_32b : qwen2<qwen25_32b_config, W> {
+  static constexpr std::string_view name = "qwen25_32b";
+};
+template <dtype W = dtype::bf16>
+struct qwen25_72b : qwen2<qwen25_72b_config, W> {
+  static constexpr std::string_view name = "qwen25_72b";
 };
 
 }  // namespace intaglio::models

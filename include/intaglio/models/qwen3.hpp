@@ -57,6 +57,30 @@ inline constexpr decoder_config qwen3_8b_config = [] {
   c.tie_word_embeddings = false;
   return c;
 }();
+/// Qwen/Qwen3-4B-Instruct-2507, and Qwen/Qwen3-4B-Thinking-2507
+inline constexpr decoder_config qwen3_4b_2507_config = [] {
+  decoder_config c = qwen3_4b_config;
+  c.max_position_embeddings = 262'144;
+  c.rope_theta = 5'000'000.f;
+  return c;
+}();
+/// Qwen/Qwen3-14B
+inline constexpr decoder_config qwen3_14b_config = [] {
+  decoder_config c = qwen3_8b_config;
+  c.hidden_size = 5120;
+  c.intermediate_size = 17'408;
+  c.num_hidden_layers = 40;
+  c.num_attention_heads = 40;
+  return c;
+}();
+/// Qwen/Qwen3-32B
+inline constexpr decoder_config qwen3_32b_config = [] {
+  decoder_config c = qwen3_14b_config;
+  c.intermediate_size = 25'600;
+  c.num_hidden_layers = 64;
+  c.num_attention_heads = 64;
+  return c;
+}();
 /// Qwen/Qwen3-Embedding-0.6B, whose vector is the last token's state
 inline constexpr decoder_config qwen3_embedding_06b_config = [] {
   decoder_config c = qwen3_06b_config;
@@ -83,6 +107,18 @@ struct qwen3_4b : qwen3<qwen3_4b_config, W> {
 template <dtype W = dtype::bf16>
 struct qwen3_8b : qwen3<qwen3_8b_config, W> {
   static constexpr std::string_view name = "qwen3_8b";
+};
+template <dtype W = dtype::bf16>
+struct qwen3_4b_2507 : qwen3<qwen3_4b_2507_config, W> {
+  static constexpr std::string_view name = "qwen3_4b_2507";
+};
+template <dtype W = dtype::bf16>
+struct qwen3_14b : qwen3<qwen3_14b_config, W> {
+  static constexpr std::string_view name = "qwen3_14b";
+};
+template <dtype W = dtype::bf16>
+struct qwen3_32b : qwen3<qwen3_32b_config, W> {
+  static constexpr std::string_view name = "qwen3_32b";
 };
 
 }  // namespace intaglio::models

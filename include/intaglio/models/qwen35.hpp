@@ -86,6 +86,18 @@ inline constexpr decoder_config qwen35_08b_config = [] {
   c.delta_net.value_heads = 16;
   return c;
 }();
+/// Qwen/Qwen3.5-27B, Qwen/Qwen3.6-27B
+inline constexpr decoder_config qwen35_27b_config = [] {
+  decoder_config c = qwen35_4b_config;
+  c.hidden_size = 5120;
+  c.intermediate_size = 17'408;
+  c.num_hidden_layers = 64;
+  c.num_attention_heads = 24;
+  c.tie_word_embeddings = false;
+  c.recurrent_layers = layer_set::all_but_every(4, 64);
+  c.delta_net.value_heads = 48;
+  return c;
+}();
 template <dtype W = dtype::bf16>
 struct qwen35_08b : qwen35<qwen35_08b_config, W> {
   static constexpr std::string_view name = "qwen35_08b";
@@ -93,6 +105,10 @@ struct qwen35_08b : qwen35<qwen35_08b_config, W> {
 template <dtype W = dtype::bf16>
 struct qwen35_4b : qwen35<qwen35_4b_config, W> {
   static constexpr std::string_view name = "qwen35_4b";
+};
+template <dtype W = dtype::bf16>
+struct qwen35_27b : qwen35<qwen35_27b_config, W> {
+  static constexpr std::string_view name = "qwen35_27b";
 };
 
 }  // namespace intaglio::models

@@ -37,5 +37,29 @@ template <dtype W = dtype::bf16>
 struct qwen3_30b_a3b : qwen3moe<qwen3_30b_a3b_config, W> {
   static constexpr std::string_view name = "qwen3_30b_a3b";
 };
+/// Qwen/Qwen3-30B-A3B-Instruct-2507, and Qwen/Qwen3-30B-A3B-Thinking-2507
+inline constexpr decoder_config qwen3_30b_a3b_2507_config = [] {
+  decoder_config c = qwen3_30b_a3b_config;
+  c.max_position_embeddings = 262'144;
+  c.rope_theta = 10'000'000.f;
+  return c;
+}();
+template <dtype W = dtype::bf16>
+struct qwen3_30b_a3b_2507 : qwen3moe<qwen3_30b_a3b_2507_config, W> {
+  static constexpr std::string_view name = "qwen3_30b_a3b_2507";
+};
+/// Qwen/Qwen3-235B-A22B
+inline constexpr decoder_config qwen3_235b_a22b_config = [] {
+  decoder_config c = qwen3_30b_a3b_config;
+  c.hidden_size = 4096;
+  c.intermediate_size = 1536;
+  c.num_hidden_layers = 94;
+  c.num_attention_heads = 64;
+  return c;
+}();
+template <dtype W = dtype::bf16>
+struct qwen3_235b_a22b : qwen3moe<qwen3_235b_a22b_config, W> {
+  static constexpr std::string_view name = "qwen3_235b_a22b";
+};
 
 }  // namespace intaglio::models
