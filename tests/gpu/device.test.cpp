@@ -132,7 +132,11 @@ TEST_CASE("a host program lends its device and queue") {
 
     gpu::host_device poor = lent;
     poor.enabled.reset(static_cast<std::size_t>(gpu::feature::timeline_semaphore));
-    CHECK(says(refusal([&] { gpu::device refused(poor); }), "lacks enabled feature timelineSemaphore"));
+    const std::string one = refusal([&] { gpu::device refused(poor); });
+    CHECK(says(one, "host_device::enabled does not list timelineSemaphore"));
+    CHECK_FALSE(says(one, "driver version"));
+    poor.enabled = {};
+    CHECK(says(refusal([&] { gpu::device refused(poor); }), "does not list bufferDeviceAddress, synchronization2, "));
     {
       const gpu::device on(lent);
       CHECK_FALSE(on.has(gpu::feature::shader_float16));

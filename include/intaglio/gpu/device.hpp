@@ -196,11 +196,14 @@ INTAGLIO_DEFINITION void device::borrow(const host_device& host) {
   on_->description = describe(*from, host.physical, static_cast<std::uint32_t>(place - physical.begin()));
   on_->label = on_->description.label();
   on_->enabled = host.enabled & on_->description.features;
-  for (const auto& entry : feature_table)
-    if (entry.required && !contains(on_->enabled, entry.id))
-      on_->description.missing.push_back("enabled feature " + std::string(entry.name));
   if (!on_->description.missing.empty())
     throw device_error(on_->label, "use the host program's device", detail::missing_text(on_->description));
+  std::string unlisted;
+  for (const auto& entry : feature_table)
+    if (entry.required && !contains(host.enabled, entry.id))
+      unlisted.append(unlisted.empty() ? "" : ", ").append(entry.name);
+  if (!unlisted.empty())
+    throw device_error(on_->label, "use the host program's device", "host_device::enabled does not list " + unlisted);
   on_->handle = host.device;
   look_up();
   from->call().vkGetPhysicalDeviceMemoryProperties(on_->physical, &on_->memory);
