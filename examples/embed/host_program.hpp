@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <intaglio/gpu/device.hpp>
+#include <intaglio/gpu/host_features.hpp>
 #include <stdexcept>
 #include <vector>
 
@@ -17,6 +18,7 @@ class host_program {
   VkDevice device = VK_NULL_HANDLE;
   VkQueue queue = VK_NULL_HANDLE;
   std::uint32_t queue_family = 0;
+  intaglio::gpu::host_features enabled;
 
   host_program() {
     VkApplicationInfo about{VK_STRUCTURE_TYPE_APPLICATION_INFO, nullptr, "embed", 1, nullptr, 0, VK_API_VERSION_1_3};
@@ -28,12 +30,21 @@ class host_program {
     if (count == 0) throw std::runtime_error("no Vulkan device");
 
     intaglio::gpu::feature_chain features;  // what this program needs goes into the same chain
-    intaglio::gpu::enable(features, intaglio::gpu::required_features());
+    enabled = intaglio::gpu::features_for(entry, instance, physical);
+    enabled.enable_in(features);
     const float priority = 1;
     VkDeviceQueueCreateInfo queue_info{
         VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, nullptr, 0, queue_family, 1, &priority};
-    VkDeviceCreateInfo device_info{
-        VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, features.head(), 0, 1, &queue_info, 0, nullptr, 0, nullptr, nullptr};
+    VkDeviceCreateInfo device_info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                                   features.head(),
+                                   0,
+                                   1,
+                                   &queue_info,
+                                   0,
+                                   nullptr,
+                                   static_cast<std::uint32_t>(enabled.extensions.size()),
+                                   enabled.extensions.data(),
+                                   nullptr};
     expect(function<PFN_vkCreateDevice>("vkCreateDevice")(physical, &device_info, nullptr, &device));
     function<PFN_vkGetDeviceQueue>("vkGetDeviceQueue")(device, queue_family, 0, &queue);
     make_picture();

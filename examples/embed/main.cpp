@@ -23,7 +23,8 @@ int main(int count, char** arguments) try {
                                 .physical = host.physical,
                                 .device = host.device,
                                 .queue = host.queue,
-                                .queue_family = host.queue_family});
+                                .queue_family = host.queue_family,
+                                .enabled = host.enabled.enabled});
   intaglio::session<intaglio::models::fable> teller{device, file};
   auto story = teller.reply("Tell me a story about a clever crow.", {.max_tokens = 60});
 

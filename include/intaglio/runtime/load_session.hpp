@@ -29,8 +29,8 @@ namespace runtime {
 struct planning_input {
   plan::device_class device;
   std::vector<plan::product_shape> shapes{};
-  /// Features of the most capable class that this device, as its host has enabled it, can be. A note says nothing of
-  /// plans for more capable classes if the host that left it had enabled fewer features.
+  /// Features and residency of the most capable class that this device, as its host has enabled it, can be. A note says
+  /// nothing of plans for more capable classes if the host that left it had enabled fewer features.
   std::uint64_t offered = 0;
 
   /// A note that identifies what was proven: modules, the device class, the shapes of products, and `offered`.
@@ -51,7 +51,10 @@ struct planning_input {
 [[gnu::cold]] inline std::vector<planning_input> inputs_for(const gpu::device& on, const gpu::pipeline_cache& cache) {
   std::vector<planning_input> all;
   for (const plan::device_class& each : usable_classes(on)) all.push_back({.device = each});
-  for (planning_input& each : all) each.offered = all.front().device.offers().bits;
+  for (planning_input& each : all) {
+    const plan::device_class& most = all.front().device;
+    each.offered = std::uint64_t{most.resident_workgroups} << 32 | most.offers().bits;
+  }
   std::optional<tuning> kept = kept_tuning(cache);
   if (!kept) return all;
   const auto at = std::find_if(all.begin(), all.end(),

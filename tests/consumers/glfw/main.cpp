@@ -26,6 +26,7 @@ int main(int count, char** arguments) try {
                                       .device = host.device,
                                       .queue = host.queue,
                                       .queue_family = host.queue_family,
+                                      .enabled = host.enabled.enabled,
                                       .queue_mutex = &host.queue_mutex});
   auto loading = std::async(std::launch::async, [&] { return std::make_unique<teller>(shared, arguments[1]); });
   std::unique_ptr<teller> model;

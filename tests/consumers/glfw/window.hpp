@@ -6,7 +6,7 @@
 #include <GLFW/glfw3.h>
 
 #include <cstdint>
-#include <intaglio/gpu/features.hpp>
+#include <intaglio/gpu/host_features.hpp>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -20,6 +20,7 @@ class window {
   VkQueue queue = VK_NULL_HANDLE;
   std::uint32_t queue_family = 0;
   std::mutex queue_mutex;
+  intaglio::gpu::host_features enabled;
 
   window() {
     glfwInit();
@@ -98,15 +99,20 @@ class window {
     vkEnumeratePhysicalDevices(instance, &count, &physical);
     if (count == 0) throw std::runtime_error("expected a Vulkan device, found none");
     intaglio::gpu::feature_chain features;
-    intaglio::gpu::enable(features, intaglio::gpu::required_features());
+    enabled = intaglio::gpu::features_for(
+        reinterpret_cast<PFN_vkGetInstanceProcAddr>(glfwGetInstanceProcAddress(nullptr, "vkGetInstanceProcAddr")),
+        instance, physical);
+    enabled.enable_in(features);
     const float priority = 1;
     auto one = made<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
     one.queueFamilyIndex = queue_family, one.queueCount = 1, one.pQueuePriorities = &priority;
-    const char* const extension = "VK_KHR_swapchain";
+    std::vector<const char*> extensions = enabled.extensions;
+    extensions.push_back("VK_KHR_swapchain");
     auto info = made<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO);
     info.pNext = features.head();
-    info.queueCreateInfoCount = info.enabledExtensionCount = 1;
-    info.pQueueCreateInfos = &one, info.ppEnabledExtensionNames = &extension;
+    info.queueCreateInfoCount = 1, info.pQueueCreateInfos = &one;
+    info.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());
+    info.ppEnabledExtensionNames = extensions.data();
     expect(vkCreateDevice(physical, &info, nullptr, &device));
     vkGetDeviceQueue(device, queue_family, 0, &queue);
   }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The code around the device of docs/embedding.md: a stand-in for SDL3's function, as its headers declare it, and the
 // host's own part.
-#include <intaglio/gpu/description.hpp>
+#include <intaglio/gpu/host_features.hpp>
 #include <intaglio/session.hpp>
 
-#include <algorithm>
-#include <string_view>
 #include <vector>
 
 extern "C" {
