@@ -51,25 +51,39 @@ layout(constant_id = 18) const uint head_norms = 0;      // kernels::turn_norms
 layout(constant_id = 19) const uint biased = 0;          // biases of q, k and v
 layout(constant_id = 20) const uint turned = 0;          // rows of q and k are in their own order, not in rotated pairs
 layout(constant_id = 21) const float rope_factor = 1.0;  // of channels that are rotated
-#if MIXED                                              // `codec` is that of q and k; kernels::layers_coded::codec_word
-layout(constant_id = 22) const uint codec_values = 0;  // of v, in layers with a bit in values_apart
-layout(constant_id = 23) const uint codec_gate = 0;    // of gate and up
-layout(constant_id = 24) const uint codec_projection = 0;
-layout(constant_id = 25) const uint codec_down = 0;
-layout(constant_id = 26) const uint codec_more_down = 0;   // of down, in layers with a bit in more_down
-layout(constant_id = 27) const uint values_apart_low = 0;  // a bit for each layer: the first 32, then 32 more
-layout(constant_id = 28) const uint values_apart_high = 0;
-layout(constant_id = 29) const uint more_down_low = 0;
-layout(constant_id = 30) const uint more_down_high = 0;
-layout(constant_id = 32) const uint codec_more_values = 0;  // of a separate v, in layers with a bit in more_values
-layout(constant_id = 33) const uint more_values_low = 0;
-layout(constant_id = 34) const uint more_values_high = 0;
+#if MIXED
+layout(constant_id = 22) const uint codec_second = 0;  // codecs beside `codec`: kernels::layers_coded::codec_word
+layout(constant_id = 23) const uint codec_third = 0;
+layout(constant_id = 24) const uint codec_fourth = 0;
+layout(constant_id = 25) const uint codecs_used = 0;  // by matrix: kernels::layers_coded::codecs
+// Codecs of two kinds of layers each (kernels::layers_coded::layer_codecs), and the kinds of 32 layers each: bit 0, the
+// same for further layers, bit 1 and so on.
+layout(constant_id = 28) const uint kind_codecs_0 = 0;
+layout(constant_id = 29) const uint kind_codecs_1 = 0;
+layout(constant_id = 30) const uint kind_codecs_2 = 0;
+layout(constant_id = 31) const uint kind_codecs_3 = 0;
+layout(constant_id = 32) const uint kind_codecs_4 = 0;
+layout(constant_id = 33) const uint kind_codecs_5 = 0;
+layout(constant_id = 34) const uint kind_codecs_6 = 0;
+layout(constant_id = 35) const uint kind_codecs_7 = 0;
+layout(constant_id = 36) const uint kinds_0 = 0;
+layout(constant_id = 37) const uint kinds_1 = 0;
+layout(constant_id = 38) const uint kinds_2 = 0;
+layout(constant_id = 39) const uint kinds_3 = 0;
+layout(constant_id = 40) const uint kinds_4 = 0;
+layout(constant_id = 41) const uint kinds_5 = 0;
+layout(constant_id = 42) const uint kinds_6 = 0;
+layout(constant_id = 43) const uint kinds_7 = 0;
+layout(constant_id = 44) const uint kinds_8 = 0;
+layout(constant_id = 45) const uint kinds_9 = 0;
+layout(constant_id = 46) const uint kinds_10 = 0;
+layout(constant_id = 47) const uint kinds_11 = 0;
 #endif
-layout(constant_id = 31) const float softcap = 0.0;  // of scores
+layout(constant_id = 26) const float softcap = 0.0;  // of scores
 #if EXPERTS
-layout(constant_id = 35) const uint ffns = 526352;  // kernels::layers_coded::ffns_word: 2 of 8 experts
+layout(constant_id = 27) const uint ffns = 526352;  // kernels::layers_coded::ffns_word: 2 of 8 experts
 #else
-layout(constant_id = 35) const uint ffns = 16;  // of a layer: before attention, 0 or 1, and 16 times behind it, 1 or 2
+layout(constant_id = 27) const uint ffns = 16;  // of a layer: before attention, 0 or 1, and 16 times behind it, 1 or 2
 #endif
 layout(local_size_x_id = 0) in;
 
@@ -265,18 +279,10 @@ uint64_t next_weight_of(uint layer, uint product, uint shift) {
 uint columns_of(uint product) {
   return product == projection ? q_size : product == down ? intermediate_size : hidden_size;
 }
-// Whether a layer's v has a matrix of its own, apart from that of q and k, and whether its down projection has the
-// other codec. `apart`: whether v is apart in the current layer.
+// `apart`: whether the product is that of q and k alone, as v has a matrix of its own.
 #if MIXED
 bool apart;
-bool has_bit(uint low, uint high, uint layer) { return ((layer < 32u ? low : high) >> (layer & 31u) & 1u) != 0u; }
-const bool gates_apart = gate_codec != codec;
-const bool any_apart = (values_apart_low | values_apart_high) != 0u,
-           any_more_down = (more_down_low | more_down_high) != 0u,
-           any_more_values = (more_values_low | more_values_high) != 0u;
-bool values_apart(uint layer) { return any_apart && has_bit(values_apart_low, values_apart_high, layer); }
-bool has_more_values(uint layer) { return any_more_values && has_bit(more_values_low, more_values_high, layer); }
-bool has_more_down(uint layer) { return any_more_down && has_bit(more_down_low, more_down_high, layer); }
+#include "layer_codecs.glsl"
 #else
 #define apart false
 #endif
@@ -352,9 +358,7 @@ vec2 written(vec2 x) { return mix(x, vec2(not_a_number), isnan(x)); }
 // While a subgroup waits, it reads one word of every 32 bytes of its first pair of rows in q8_0 into L1: a kilobyte
 // between two reads of the awaited quad. Other codecs lose by that.
 #if MIXED
-const uint other_codecs = (gate_codec ^ codec) | (projection_codec ^ codec) | (down_codec ^ codec) | values_apart_low |
-                          values_apart_high | more_down_low | more_down_high;
-const bool touches_weights = (other_codecs == 0u ? codec : 0u) == codec_q8_0;
+const bool touches_weights = (codec_second == 0u ? codec : 0u) == codec_q8_0;
 #else
 const bool touches_weights = codec == codec_q8_0;
 #endif
@@ -582,33 +586,18 @@ struct pair_place {
 };
 #include "coded_pairs.glsl"
 #if MIXED
-#define codec values_codec
-#define OF_CODEC(name) values_##name
+#define codec second_codec
+#define OF_CODEC(name) second_##name
 #include "once_more.glsl"
 #undef codec
 #undef OF_CODEC
-#define codec more_values_codec
-#define OF_CODEC(name) more_values_##name
+#define codec third_codec
+#define OF_CODEC(name) third_##name
 #include "once_more.glsl"
 #undef codec
 #undef OF_CODEC
-#define codec gate_codec
-#define OF_CODEC(name) gate_##name
-#include "once_more.glsl"
-#undef codec
-#undef OF_CODEC
-#define codec projection_codec
-#define OF_CODEC(name) projection_##name
-#include "once_more.glsl"
-#undef codec
-#undef OF_CODEC
-#define codec down_codec
-#define OF_CODEC(name) down_##name
-#include "once_more.glsl"
-#undef codec
-#undef OF_CODEC
-#define codec more_down_codec
-#define OF_CODEC(name) more_down_##name
+#define codec fourth_codec
+#define OF_CODEC(name) fourth_##name
 #include "once_more.glsl"
 #undef codec
 #undef OF_CODEC
@@ -634,9 +623,8 @@ uvec3 digits_of(vec4 x, float factor, inout ivec2 sums_) {
   return words;
 }
 #if MIXED  // each in its own constant, since glslang loses constants made of several
-const uint sums_taken = (takes_sums ? 1u : 0u) | (values_takes_sums ? 1u : 0u) | (gate_takes_sums ? 1u : 0u) |
-                        (projection_takes_sums ? 1u : 0u) | (down_takes_sums ? 1u : 0u) |
-                        (more_down_takes_sums ? 1u : 0u) | (more_values_takes_sums ? 1u : 0u);
+const uint sums_taken = (takes_sums ? 1u : 0u) | (second_takes_sums ? 1u : 0u) | (third_takes_sums ? 1u : 0u) |
+                        (fourth_takes_sums ? 1u : 0u);
 const bool needs_sums = sums_taken != 0u;
 #else
 #define needs_sums takes_sums
@@ -761,18 +749,14 @@ void step(uint layer, uint product, bool normalises) {
   if (product == gate_up) touch_router(place(layer, argument_router));
 #endif
 #if MIXED
-  apart = normalises && product == qkv && values_apart(layer);
+  layer_codecs = codecs_of(layer);
+  apart = normalises && product == qkv && values_apart();
+  takes_values = apart && sub >= members - value_members;
   uint64_t v_weight = place(layer, argument_v);
-  bool takes_values = apart && sub >= members - value_members, other_values = has_more_values(layer),
-       more = !normalises && product == down && has_more_down(layer);
 #endif
 #if EXPERTS
   if (!normalises && product == down) {
-#if MIXED
-    lower_experts(to, more);
-#else
-    lower_experts(to, false);
-#endif
+    lower_experts(to);
     weight = next_weight;
     x = to;
     return;
@@ -782,26 +766,18 @@ void step(uint layer, uint product, bool normalises) {
 #if MIXED
   if (normalises) {
 #if EXPERTS  // the experts whose weights gate and up need are not known yet
-    if (product == gate_up) {
-    } else
+    if (product != gate_up)
 #endif
-        if (takes_values && other_values)
-      more_values_fetch(v_weight, only_values, sub - (members - value_members));
-    else if (takes_values) values_fetch(v_weight, only_values, sub - (members - value_members));
-    else if (gates_apart && product == gate_up) gate_fetch(weight, product, sub);
-    else fetch(weight, product, sub);
+    {
+      WITH_NORMED_CODEC(NORMED_FETCH, fetch);
+    }
   } else if (product == projection) {
-    projection_fetch(weight, product, sub);
-  } else if (more) {
-    more_down_fetch(weight, product, sub);
+    WITH_CODEC(of_projection, fetch(weight, product, sub));
   } else {
-    down_fetch(weight, product, sub);
+    WITH_CODEC(of_down, fetch(weight, product, sub));
   }
 #else
-#if EXPERTS
-  if (product != gate_up)
-#endif
-    fetch(weight, product, sub);
+  fetch(weight, product, sub);
 #endif
   if (normalises) {
     if (inner_norms == 0u) {
@@ -826,27 +802,16 @@ void step(uint layer, uint product, bool normalises) {
   if (product == gate_up) {
     write_logits(place(layer, argument_router), place(layer, argument_logits));
     choose_experts(place(layer, argument_logits));
-#if MIXED
-    if (gates_apart) gate_fetch(weight, product, sub);
-    else fetch(weight, product, sub);
-#else
-    fetch(weight, product, sub);
-#endif
+    WITH_NORMED_CODEC(NORMED_FETCH, fetch);
   }
 #endif
 #if MIXED
   if (normalises) {
-    uint value_sub = sub - (members - value_members);
-    if (takes_values && other_values) more_values_multiply(only_values, v_weight, to, value_sub, value_members, false);
-    else if (takes_values) values_multiply(only_values, v_weight, to, value_sub, value_members, false);
-    else if (gates_apart && product == gate_up) gate_multiply(product, weight, to, sub, members, false);
-    else multiply(product, weight, to, sub, apart ? members - value_members : members, false);
+    WITH_NORMED_CODEC(NORMED_MULTIPLY, multiply);
   } else if (product == projection) {
-    projection_multiply(product, weight, to, sub, members, false);
-  } else if (more) {
-    more_down_multiply(product, weight, to, sub, members, parts);
+    WITH_CODEC(of_projection, multiply(product, weight, to, sub, members, false));
   } else {
-    down_multiply(product, weight, to, sub, members, parts);
+    WITH_CODEC(of_down, multiply(product, weight, to, sub, members, parts));
   }
 #else
   multiply(product, weight, to, sub, members, parts);

@@ -125,6 +125,10 @@ struct row_codes {
 const bool own_form = codec <= codec_q6_k;
 row_codes codes[2][own_rows];
 uvec4 scales[own_rows];
+// Codecs with a table: its values of the blocks of two steps. They are looked up together at the first step, so that
+// the registers of the codes are free for the next blocks.
+const bool looks_up = value_table != 0u;
+block_words looked_up[own_rows];
 uvec4 next_x[8];
 
 // Addresses of an invocation's rows: its first group, codes of its first row in it, factors. 64 bits, so that an
@@ -183,20 +187,22 @@ block_factors factors_of_row(uint i, uint step_) {
   return by;
 }
 
+raw_codes raw_of(row_codes from) {
+  uint top = (code_bits & 1u) != 0u ? from.top : 0u;  // IQ1_S looks two planes up, and the third must be zero
+  return raw_codes(from.a, uvec4(from.upper, top, 0u));
+}
 // Four columns of fragment s of a step as f16, in the order 0, 2, 1, 3: a code below 2^10 in the mantissa of 1024 is
 // 1024 plus the code; 16 times a code in that of 64 is 64 plus the code. h: of blocks, which half of each.
-uvec2 four_f16(row_codes from, block_factors by, uint s, uint h) {
+uvec2 four_f16(row_codes from, block_words words, block_factors by, uint s, uint h) {
   if (codec == element_f32) {
     vec4 w = uintBitsToFloat((s & 1u) == 0u ? from.a : from.b);
     return uvec2(rounded(w.x, w.z), rounded(w.y, w.w));
   }
   if (dense) return dense_f16((s & 1u) == 0u ? from.a.xy : from.a.zw);
   f16vec2 d = h == 0u ? by.d : by.upper_d;
-  if (!own_form) {
-    uint top = (code_bits & 1u) != 0u ? from.top : 0u;  // IQ1_S looks two planes up, and the third must be zero
-    return four_columns(unsigned_word(raw_codes(from.a, uvec4(from.upper, top, 0u)), 4u * h + s), code_offset, d,
+  if (!own_form)
+    return four_columns(as_unsigned(plain_codes_at(words, raw_of(from), 4u * h + s)), code_offset, d,
                         h == 0u ? by.m : by.upper_m);
-  }
   uvec2 y;
   LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
     uint bits = i == 0u ? from.a[s] : from.a[s] >> 8;
@@ -250,11 +256,15 @@ void multiply(uint from, uint step_, uint parity) {
     LATER_UNROLLED for (uint i = 0u; i < own_rows; ++i) {
       by[i] = factors_of_row(i, step_ / 2u);
       load_scales(next_blocks, i);
+      if (looks_up) {
+        looked_up[i] = words_ahead(raw_of(codes[0][i]));
+        load_codes_of(0u, next_blocks, 0u, i);
+      }
     }
   }
   LATER_UNROLLED for (uint s = 0u; s < 4u; ++s) {
     uint piece = dense ? s / 2u : signed_bytes ? parity : 0u, at = from + PART * tile_tokens * stride + 2u * s;
-    bool last = dense ? (s & 1u) == 1u : s == 3u && (signed_bytes || parity == 1u);
+    bool last = dense ? (s & 1u) == 1u : s == 3u && (signed_bytes || parity == 1u) && !looks_up;
     if (s == (dense ? 0u : 2u)) load_x(next);
 #if !EMULATED
     tokens_of x[8];
@@ -264,7 +274,7 @@ void multiply(uint from, uint step_, uint parity) {
     LATER_UNROLLED for (uint r = 0u; r < row_fragments; ++r) {
       weights_of w;
       LATER_UNROLLED for (uint k = 0u; k < 2u; ++k) {
-        uvec2 four = four_f16(codes[piece][2u * r + k], by[2u * r + k], s, parity);
+        uvec2 four = four_f16(codes[piece][2u * r + k], looked_up[2u * r + k], by[2u * r + k], s, parity);
         f16vec2 low = as_pair(four.x), high = as_pair(four.y);
         w[4u * k] = low.x;
         w[4u * k + 1u] = low.y;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The codec of each matrix of a layer in shaders/layers_coded.comp, which has the constant `codec` and, with several
-// codecs, one more word per matrix.
+// The codecs of the matrices in shaders/layers_coded.comp, which has the constant `codec` and, with several codecs, a
+// word for each further one.
 #ifndef INTAGLIO_CODEC_PLACES
 #define INTAGLIO_CODEC_PLACES
 
@@ -21,12 +21,9 @@ INTAGLIO_BLOCK_CODECS(NUMBER_OF_ROW)
 #include "codec.glsl"
 #if MIXED
 #define CODEC_AND_ROW(place) const uint place##_codec = codec_##place & 255u, place##_codec_row = codec_##place >> 8u;
-CODEC_AND_ROW(values)
-CODEC_AND_ROW(more_values)
-CODEC_AND_ROW(gate)
-CODEC_AND_ROW(projection)
-CODEC_AND_ROW(down)
-CODEC_AND_ROW(more_down)
+CODEC_AND_ROW(second)
+CODEC_AND_ROW(third)
+CODEC_AND_ROW(fourth)
 #endif
 
 #endif

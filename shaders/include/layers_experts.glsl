@@ -112,22 +112,14 @@ void choose_experts(uint64_t logits) {
   }
 }
 
-#if MIXED
-#define BY_DOWN_CODEC(call)   \
-  if (more) more_down_##call; \
-  else down_##call
-#else
-#define BY_DOWN_CODEC(call) call
-#endif
 // Computes the down projections of the token's experts and adds their sum to the stream, in this workgroup's rows.
-// @param more whether the weights have the other codec of down projections
-void lower_experts(uint64_t to, bool more) {
+void lower_experts(uint64_t to) {
   for (first_choice = 0u; first_choice < experts_used; first_choice += experts_together) {
     take_in(x + uint64_t(first_choice * intermediate_size * 4u), ffn_columns / 4u, 0u);
-    BY_DOWN_CODEC(fetch(weight, down, sub));
+    WITH_CODEC(of_down, fetch(weight, down, sub));
     barrier();  // the previous x has been read
     stage(ffn_columns / 4u, 0u, 0u, 0u, false);
-    BY_DOWN_CODEC(multiply(down, weight, to, sub, members, false));
+    WITH_CODEC(of_down, multiply(down, weight, to, sub, members, false));
   }
   barrier();
   uint own = gl_LocalInvocationIndex;

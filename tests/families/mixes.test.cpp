@@ -49,6 +49,25 @@ TEST_CASE("a mix has the codecs of llama-quantize", "[families]") {
   CHECK_FALSE(mix_of(models::mistral_7b_v02_config, "iq4_xs").has_value());
 }
 
+TEST_CASE("matrices of a mix may have other codecs", "[families]") {
+  const decoder_config& c = models::llama_31_8b<dtype::f16>::config;
+  const auto changed = mix_of(c, "q4_k_m,ffn_gate.0-7=q5_k,ffn_gate.3=iq4_xs,attn_output=q6_k").value();
+  CHECK(type_of(changed, 2, "ffn_gate.weight") == dtype::q5_k);
+  CHECK(type_of(changed, 3, "ffn_gate.weight") == dtype::iq4_xs);
+  CHECK(type_of(changed, 7, "ffn_gate.weight") == dtype::q5_k);
+  CHECK(type_of(changed, 8, "ffn_gate.weight") == dtype::q4_k);
+  CHECK(type_of(changed, 31, "attn_output.weight") == dtype::q6_k);
+  CHECK(type_of(changed, 0, "ffn_up.weight") == dtype::q4_k);
+  CHECK(mix_of(c, "q4_k_m,ffn_up=q4_k") == mix_of(c, "q4_k_m"));
+  for (const std::string_view wrong :
+       {"q4_k_m,", "q4_k_m,ffn_gate", "q4_k_m,ffn_gate=", "q4_k_m,=q5_k", "q4_k_m,ffn_gate=q9_k", "q4_k_m,gate=q5_k",
+        "q4_k_m,ffn_gate.=q5_k", "q4_k_m,ffn_gate.7-0=q5_k", "q4_k_m,ffn_gate.0-=q5_k", "q4_k_m,ffn_gate.x=q5_k",
+        "q4_k_m,ffn_gate_exps=q5_k", "q4_k,ffn_gate=q5_k"}) {
+    CAPTURE(wrong);
+    CHECK_FALSE(mix_of(c, wrong).has_value());
+  }
+}
+
 TEST_CASE("the resident dispatch decodes the codecs of most files", "[families][resident]") {
   const auto resident = [](const plan::planned& of) {
     CHECK(plan::verify(of.table()).view() == "");
@@ -68,6 +87,21 @@ TEST_CASE("the resident dispatch decodes the codecs of most files", "[families][
     CHECK(resident(made(models::gemma2_2b_config, mix)));
     CHECK(resident(made(models::olmo2_7b_config, mix)));
   }
+  // Codecs by layer, as in files that are quantised by measured importance, and more than 64 layers.
+  for (const std::string_view mix :
+       {"q4_k_m,ffn_gate.0-7=q5_k,ffn_up.0-7=q5_k,attn_output.4-9=q6_k,attn_q.3=q6_k,attn_k.3=q6_k,attn_v=q5_k",
+        "q4_k_m,ffn_gate.0-3=iq4_xs,ffn_up.0-3=iq4_xs,ffn_gate.4-9=q6_k,ffn_up.4-9=q6_k,ffn_down.0-9=q5_k"}) {
+    CAPTURE(mix);
+    CHECK(resident(made(models::llama_31_8b<dtype::f16>::config, mix)));
+    CHECK(resident(made(models::qwen3_4b<dtype::f16>::config, mix)));
+  }
+  decoder_config deep = models::llama_31_8b<dtype::f16>::config;
+  deep.num_hidden_layers = 80;
+  CHECK(resident(made(deep, "q4_k_m")));
+  // A fifth codec.
+  const std::string five = "q4_k_m,attn_output=q5_k,ffn_down=iq4_xs,attn_v=q3_k";
+  CHECK(resident(made(models::llama_31_8b<dtype::f16>::config, five)));
+  CHECK_FALSE(resident(made(models::llama_31_8b<dtype::f16>::config, five + ",ffn_gate=q6_k,ffn_up=q6_k")));
   CHECK(resident(made(models::gemma3_1b<dtype::f16>::config, "q4_k_m")));
   CHECK(resident(made(models::qwen25_05b<dtype::f16>::config, "q4_k_m")));
   CHECK(resident(made(models::qwen3_8b<dtype::f16>::config, "q4_k_m")));

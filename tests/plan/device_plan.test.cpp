@@ -96,7 +96,7 @@ TEST_CASE("modules, constants and workgroups stay what they were for each model 
   CHECK(launches(plan::device_plan(bitnet.table(), plan::classes::h100)) == 0x295157d81b9254fu);
   CHECK(launches(plan::device_plan(bitnet.table(), plan::classes::baseline)) == 0x4d7843428a2d763du);
   CHECK(launches(plan::device_plan(mistral.table(), plan::classes::nvidia)) == 0x9bbc2fb4fae6f52fu);
-  CHECK(launches(plan::device_plan(gemma.table(), plan::classes::h100)) == 0x4b37975bda24cd2au);
+  CHECK(launches(plan::device_plan(gemma.table(), plan::classes::h100)) == 0x524b29a5ee23452au);
 }
 
 TEST_CASE("products by matrices cover all rows and tokens of the pass, others keep the plan's workgroups", "[plan]") {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Runs modules of the resident dispatch, instruction for instruction, on the CPU, in several workgroups that wait for
 // each other: the stream behind the layers has the bits of the chain's reference.
+#include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "intaglio/families/mixes.hpp"
@@ -230,6 +232,21 @@ TEST_CASE("all layers of weights in several codecs have the chain's bits", "[ref
   for (families::matrix_type& each : tables.matrices)
     each.type = each.type == dtype::q6_k ? dtype::iq3_s : each.name == "ffn_down.weight" ? each.type : dtype::iq4_xs;
   agrees(families::planned_of(c, tables, "tiny", with_workgroups(2), 1024).table(), mixed, {3});
+  // Each matrix in another codec in each layer, four in all.
+  families::weight_types all{dtype::q4_k, dtype::f16, dtype::f16};
+  const std::array four{dtype::q4_k, dtype::q5_k, dtype::q6_k, dtype::iq4_xs};
+  families::layer_types layers(c.num_hidden_layers);
+  for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer)
+    for (const auto& [name, first] : {std::pair{"attn_q", 0u},
+                                      {"attn_k", 0u},
+                                      {"attn_v", 1u},
+                                      {"attn_output", 2u},
+                                      {"ffn_gate", 3u},
+                                      {"ffn_up", 3u},
+                                      {"ffn_down", 1u}})
+      layers.add(layer, std::string(name) + ".weight", four[(first + layer) % four.size()]);
+  layers.into(all);
+  agrees(families::planned_of(c, all, "tiny", with_workgroups(2), 1024).table(), mixed, {3});
 }
 TEST_CASE("all layers with norms behind sublayers have the chain's bits", "[reference][machine][unsanitized]") {
   const std::span<const std::byte> coded = kernels::whole(kernels::spirv::layers_coded_parts);

@@ -5,11 +5,16 @@
 
 #include "intaglio/core/compiler.hpp"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 #include "intaglio/families/file_types.hpp"
 
@@ -76,26 +81,65 @@ constexpr dtype mixed_type(const mix& of, const decoder_config& c, std::string_v
   return of.base;
 }
 
-/// The codec of each weight of a model under a named mix. @return absent where no mix has the name
+/// A matrix of some layers with a codec of its own.
+struct changed_type {
+  std::string matrix;
+  std::uint32_t first = 0, last = ~0u;  ///< layers
+  dtype type{};
+};
+/// Reads "ffn_gate=q5_k", "ffn_gate.3=q5_k" or "ffn_gate.0-7=q5_k". @return absent for other words
+inline std::optional<changed_type> changed_type_of(std::string_view words) {
+  changed_type out;
+  const std::size_t equal = words.find('='), dot = words.find('.');
+  if (equal == std::string_view::npos) return std::nullopt;
+  const auto type = dtype_from_name(words.substr(equal + 1));
+  out.matrix = words.substr(0, (std::min)(equal, dot));
+  if (!type || !is_planned(*type) || out.matrix.empty()) return std::nullopt;
+  out.type = *type;
+  if (dot >= equal) return out;
+  const char *at = words.data() + dot + 1, *const end = words.data() + equal;
+  auto read = std::from_chars(at, end, out.first);
+  out.last = out.first;
+  if (read.ec == std::errc{} && read.ptr != end && *read.ptr == '-')
+    read = std::from_chars(read.ptr + 1, end, out.last);
+  return read.ec == std::errc{} && read.ptr == end && out.first <= out.last ? std::optional(out) : std::nullopt;
+}
+
+/// The codec of each weight of a model under a mix, such as "q4_k_m". Matrices with other codecs may follow, separated
+/// by commas, as in files that are quantised by measured importance: "q4_k_m,ffn_gate.0-7=q5_k,attn_output=q6_k".
+/// @return absent where no mix, matrix or codec has that name
 inline std::optional<weight_types> mix_of(const decoder_config& c, std::string_view name) {
+  std::vector<changed_type> changes;
+  for (std::size_t comma = name.rfind(','); comma != std::string_view::npos; comma = name.rfind(',')) {
+    const auto change = changed_type_of(name.substr(comma + 1));
+    if (!change) return std::nullopt;
+    changes.insert(changes.begin(), *change);
+    name = name.substr(0, comma);
+  }
   for (const mix& each : mixes) {
     if (each.name != name) continue;
     weight_types out{each.base, for_columns(each.base, c.hidden_size), for_columns(dtype::q6_k, c.hidden_size)};
     if (c.tie_word_embeddings) out.embedding = out.head;
+    const std::string of_experts = c.num_local_experts != 0 ? "_exps" : "";
+    const std::array<std::pair<std::string, std::uint32_t>, 7> matrices{
+        {{"attn_q", c.hidden_size},
+         {"attn_k", c.hidden_size},
+         {"attn_v", c.hidden_size},
+         {"attn_output", c.q_size()},
+         {"ffn_gate" + of_experts, c.hidden_size},
+         {"ffn_up" + of_experts, c.hidden_size},
+         {"ffn_down" + of_experts, c.intermediate_size}}};
+    for (const changed_type& change : changes)
+      if (std::none_of(matrices.begin(), matrices.end(), [&](const auto& its) { return its.first == change.matrix; }))
+        return std::nullopt;
     layer_types layers(c.num_hidden_layers);
-    const bool experts = c.num_local_experts != 0;
-    for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
-      const auto add = [&](const char* matrix, std::uint32_t columns) {
-        layers.add(layer, std::string(matrix) + ".weight", for_columns(mixed_type(each, c, matrix, layer), columns));
-      };
-      add("attn_q", c.hidden_size);
-      add("attn_k", c.hidden_size);
-      add("attn_v", c.hidden_size);
-      add("attn_output", c.q_size());
-      add(experts ? "ffn_gate_exps" : "ffn_gate", c.hidden_size);
-      add(experts ? "ffn_up_exps" : "ffn_up", c.hidden_size);
-      add(experts ? "ffn_down_exps" : "ffn_down", c.intermediate_size);
-    }
+    for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer)
+      for (const auto& [matrix, columns] : matrices) {
+        dtype type = mixed_type(each, c, matrix, layer);
+        for (const changed_type& change : changes)
+          if (change.matrix == matrix && change.first <= layer && layer <= change.last) type = change.type;
+        layers.add(layer, matrix + ".weight", for_columns(type, columns));
+      }
     layers.into(out);
     return out;
   }

@@ -35,7 +35,7 @@ struct specialization_constant {
 };
 
 inline constexpr std::size_t max_push_constants = 14;
-inline constexpr std::size_t max_specialization_constants = 36;
+inline constexpr std::size_t max_specialization_constants = 48;
 /// The push constant bytes that every Vulkan device offers; a kernel may not need more.
 inline constexpr std::uint32_t max_push_constant_bytes = 128;
 

@@ -4,6 +4,9 @@
 
 #include "intaglio/core/compiler.hpp"
 
+#include <array>
+#include <cstdint>
+
 #include "intaglio/codecs/device_row.hpp"
 #include "intaglio/kernels/descriptor.hpp"
 #include "intaglio/kernels/layers.hpp"
@@ -13,11 +16,10 @@ namespace intaglio::kernels {
 /// All layers of a decode pass in one dispatch, for coded weights after norms (matmul, turn, norm_add), on GPUs on
 /// which all workgroups run at once. Workgroups have layers_coded::resident_subgroups subgroups of 32, and wait like
 /// those of the kernel layers.
-/// codec: that of all products. In models with several codecs it is that of q, k and v; gate and up have codec_gate,
-/// attention's projection codec_projection, and down codec_down, or codec_more_down in layers with a bit in more_down.
-/// In layers with a bit in values_apart v has a matrix of its own, of codec_values, or of codec_more_values with a bit
-/// in more_values. codec_values, codec_gate, codec_projection, codec_down and codec_more_* are values of
-/// layers_coded::codec_word.
+/// codec: the first of the codecs that matrices have. codec_second, codec_third and codec_fourth are the others, each a
+/// layers_coded::codec_word, or 0. codecs_used: a word of layers_coded::codecs, which says in which of them each matrix
+/// of a layer is found. Layers of the same codecs are one kind: kind_codecs has a layers_coded::layer_codecs of 16 bits
+/// for each kind, and kinds the kind of each layer, 96 bits for each of its four bits.
 /// head_norms: turn_norms. biased 1: there are biases of q, k and v. turned 1: rows of q, k and v as in `turn`, with
 /// its rope_factor; 0: as in matmul with rope_cache. inner_norms: layers_coded::norms_around. window, ring: as in
 /// attention, for layers that do not see all positions. full_every: the last of this number of layers sees all
@@ -48,20 +50,32 @@ inline constexpr kernel_interface layers_coded_interface{"layers_coded",
                                                            {"biased"},
                                                            {"turned"},
                                                            {"rope_factor", field_type::f32},
-                                                           {"codec_values"},
-                                                           {"codec_gate"},
-                                                           {"codec_projection"},
-                                                           {"codec_down"},
-                                                           {"codec_more_down"},
-                                                           {"values_apart_low"},
-                                                           {"values_apart_high"},
-                                                           {"more_down_low"},
-                                                           {"more_down_high"},
+                                                           {"codec_second"},
+                                                           {"codec_third"},
+                                                           {"codec_fourth"},
+                                                           {"codecs_used"},
                                                            {"softcap", field_type::f32},
-                                                           {"codec_more_values"},
-                                                           {"more_values_low"},
-                                                           {"more_values_high"},
-                                                           {"ffns"}}}};
+                                                           {"ffns"},
+                                                           {"kind_codecs_0"},
+                                                           {"kind_codecs_1"},
+                                                           {"kind_codecs_2"},
+                                                           {"kind_codecs_3"},
+                                                           {"kind_codecs_4"},
+                                                           {"kind_codecs_5"},
+                                                           {"kind_codecs_6"},
+                                                           {"kind_codecs_7"},
+                                                           {"kinds_0"},
+                                                           {"kinds_1"},
+                                                           {"kinds_2"},
+                                                           {"kinds_3"},
+                                                           {"kinds_4"},
+                                                           {"kinds_5"},
+                                                           {"kinds_6"},
+                                                           {"kinds_7"},
+                                                           {"kinds_8"},
+                                                           {"kinds_9"},
+                                                           {"kinds_10"},
+                                                           {"kinds_11"}}}};
 
 namespace layers_coded {
 /// Where a block has norms: before its sublayers; there and before additions to the stream; or only before additions.
@@ -93,7 +107,6 @@ constexpr std::uint32_t ffns_word(const layers::ffns& of, const mixture& experts
 }
 constexpr layers::ffns ffns_in(std::uint32_t word) { return {word & 15, word >> 4 & 15}; }
 constexpr mixture mixture_in(std::uint32_t word) { return {word >> 8 & 1023, word >> 18 & 31, (word >> 23 & 1) != 0}; }
-inline constexpr std::uint32_t most_mixed_layers = 64;  ///< with several codecs: bits of values_apart and more_down
 inline constexpr std::uint32_t first_exchanged = 3, last_exchanged = 7;  ///< arguments for which workgroups wait
 inline constexpr std::uint32_t most_spins = 1u << 20;                    ///< most reads of one value: 0.2 s
 inline constexpr std::uint32_t resident_subgroups = 16;
@@ -104,7 +117,7 @@ inline constexpr std::uint32_t attention_shares = 4;
 constexpr bool is_dense(std::uint32_t codec_) {
   return codec_ == static_cast<std::uint32_t>(codec::f16) || codec_ == static_cast<std::uint32_t>(codec::bf16);
 }
-/// A codec with its row of codecs/rows.h as one word, for codec_values and the like. From the lowest bit on it has the
+/// A codec with its row of codecs/rows.h as one word, for codec_second and the like. From the lowest bit on it has the
 /// codec in 8 bits, the bits of a code in 4, the form of factors in 3, whether factors are for 16 columns, whether
 /// there is a least value, the zero in 6 bits, and the table.
 constexpr std::uint32_t codec_word(codec type) {
@@ -116,21 +129,55 @@ constexpr std::uint32_t codec_word(codec type) {
                       << 8;
   return id;  // dense
 }
-constexpr codec codec_in(std::uint32_t word) { return static_cast<codec>(word & 255); }
-/// Codecs by matrix. f16 in `values`: no layer has a separate v. f16 in more_down or more_values: no layer has a second
-/// codec of down or of a separate v.
+/// The matrices of a layer that may differ in their codecs: q and k, and v unless it has a matrix of its own; that
+/// matrix; gate and up; attention's projection; down. The shader has the same numbers.
+enum class matrix : std::uint32_t { heads, values, gate, projection, down };
+inline constexpr std::uint32_t matrices = 5, most_codecs = 4;
+/// With several codecs: kinds of layers by their codecs, and layers.
+inline constexpr std::uint32_t most_kinds = 16, most_mixed_layers = 96;
+/// The codecs of all layers' matrices, without repetition.
 struct codecs {
-  codec heads{}, values{}, gate{}, projection{}, down{}, more_down{}, more_values = codec::f16;
+  std::array<codec, most_codecs> items{};
+  std::uint32_t count = 0;
+  /// Four bits for each matrix, from the lowest on: bit i says that it has codec i in some layer.
+  std::uint32_t used = 0;
+  /// Notes that a matrix has a codec in some layer. @return whether there is room for it
+  constexpr bool add(matrix of, codec its) {
+    const std::uint32_t at = index_of(its);
+    if (at == most_codecs) return false;
+    if (at == count) items[count++] = its;
+    used |= 1u << (4 * static_cast<std::uint32_t>(of) + at);
+    return true;
+  }
+  /// The index of a codec; of a new one, that of the first free place, or most_codecs.
+  constexpr std::uint32_t index_of(codec its) const {
+    std::uint32_t at = 0;
+    while (at < count && items[at] != its) ++at;
+    return at;
+  }
+  constexpr bool has(matrix of, std::uint32_t at) const {
+    return (used >> (4 * static_cast<std::uint32_t>(of) + at) & 1) != 0;
+  }
+  /// Whether the module must choose among codecs, or v has a matrix of its own in some layer.
   constexpr bool mixed() const {
-    return gate != heads || projection != heads || down != heads || values != codec::f16 || more_down != codec::f16 ||
-           more_values != codec::f16;
+    return count > 1 || (used >> 4 * static_cast<std::uint32_t>(matrix::values) & 15) != 0;
+  }
+  friend constexpr bool operator==(const codecs&, const codecs&) = default;
+};
+/// The codecs of a layer's matrices as indices into `codecs`: two bits for each matrix, from the lowest on, and bit 10
+/// if v has a matrix of its own.
+struct layer_codecs {
+  std::uint32_t word = 0;
+  constexpr void set(matrix of, std::uint32_t at) {
+    word |= at << 2 * static_cast<std::uint32_t>(of);
+    if (of == matrix::values) word |= 1u << 2 * matrices;
   }
 };
 /// The module for the codecs. @param with_experts whether layers have a mixture
 constexpr variant module_of(const codecs& of, bool with_experts) {
   if (with_experts) return variant::layers_experts;
   if (of.mixed()) return variant::layers_mixed;
-  return is_dense(static_cast<std::uint32_t>(of.heads)) ? variant::layers_dense : variant::layers_coded;
+  return is_dense(static_cast<std::uint32_t>(of.items[0])) ? variant::layers_dense : variant::layers_coded;
 }
 /// Whether the driver is asked to unroll loops over rounds and layers (kernels::hint_loops). It unrolls them in any
 /// case, but orders loads differently if asked. The faster order was measured (docs/performance.md).
@@ -171,20 +218,14 @@ struct layers_coded_kernel {
     std::uint32_t biased{};
     std::uint32_t turned{};
     float rope_factor{};
-    std::uint32_t codec_values{};
-    std::uint32_t codec_gate{};
-    std::uint32_t codec_projection{};
-    std::uint32_t codec_down{};
-    std::uint32_t codec_more_down{};
-    std::uint32_t values_apart_low{};
-    std::uint32_t values_apart_high{};
-    std::uint32_t more_down_low{};
-    std::uint32_t more_down_high{};
+    std::uint32_t codec_second{};
+    std::uint32_t codec_third{};
+    std::uint32_t codec_fourth{};
+    std::uint32_t codecs_used{};
     float softcap{};
-    std::uint32_t codec_more_values{};
-    std::uint32_t more_values_low{};
-    std::uint32_t more_values_high{};
     std::uint32_t ffns{};
+    std::array<std::uint32_t, layers_coded::most_kinds / 2> kind_codecs{};
+    std::array<std::uint32_t, 4 * layers_coded::most_mixed_layers / 32> kinds{};
   };
   static constexpr std::uint32_t argument_count(const constants& c) {
     if (layers_coded::mixture_in(c.ffns).is_there()) return layers_coded::argument_logits + 1;
@@ -200,11 +241,8 @@ struct layers_coded_kernel {
   }
 
   static constexpr variant module_of(const constants& c) {
-    using layers_coded::codec_in;
-    return layers_coded::module_of(
-        {c.codec, codec_in(c.codec_values), codec_in(c.codec_gate), codec_in(c.codec_projection),
-         codec_in(c.codec_down), codec_in(c.codec_more_down), codec_in(c.codec_more_values)},
-        layers_coded::mixture_in(c.ffns).is_there());
+    layers_coded::codecs its{.items = {c.codec}, .count = c.codec_second == 0 ? 1u : 2u, .used = c.codecs_used};
+    return layers_coded::module_of(its, layers_coded::mixture_in(c.ffns).is_there());
   }
   static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
     fit_resident(c, of, device, pass);

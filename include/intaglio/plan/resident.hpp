@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
@@ -101,7 +102,7 @@ constexpr bool resident_long_fits(const decoder_config& c, std::uint32_t workgro
 constexpr bool mixture_fits(const decoder_config& c, const kernels::layers_coded::codecs& types,
                             const kernels::layers_coded::mixture& experts) {
   using namespace kernels::layers_coded;
-  return !kernels::is_dense(types.heads) && experts.experts <= most_experts && experts.used <= most_experts_used &&
+  return !kernels::is_dense(types.items[0]) && experts.experts <= most_experts && experts.used <= most_experts_used &&
          experts.used <= experts.experts && c.intermediate_size <= most_expert_columns;
 }
 /// Whether a model's shape fits the kernel `layers_coded`.
@@ -114,16 +115,16 @@ constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layer
                                    const kernels::layers_coded::mixture& experts = {}) {
   constexpr std::uint32_t threads =
       kernels::layers_coded::resident_subgroups * kernels::layers::resident_subgroup_width;
-  const auto takes = [&](kernels::codec type, std::uint32_t columns) {
-    // Models with several codecs may have no dense ones.
-    return !(types.mixed() && kernels::is_dense(type)) && columns % (std::max)(32u, kernels::column_step(type)) == 0;
-  };
-  if (!takes(types.heads, c.hidden_size) || !takes(types.gate, c.hidden_size) || !takes(types.projection, c.q_size()) ||
-      !takes(types.down, c.intermediate_size) ||
-      (types.values != kernels::codec::f16 && !takes(types.values, c.hidden_size)) ||
-      (types.more_values != kernels::codec::f16 && !takes(types.more_values, c.hidden_size)) ||
-      (types.more_down != kernels::codec::f16 && !takes(types.more_down, c.intermediate_size)))
-    return false;
+  const std::array<std::uint32_t, kernels::layers_coded::matrices> columns{c.hidden_size, c.hidden_size, c.hidden_size,
+                                                                           c.q_size(), c.intermediate_size};
+  for (std::uint32_t at = 0; at < types.count; ++at) {
+    const kernels::codec type = types.items[at];
+    if (types.mixed() && kernels::is_dense(type)) return false;  // layers_mixed multiplies codes only
+    for (std::uint32_t i = 0; i < columns.size(); ++i)
+      if (types.has(static_cast<kernels::layers_coded::matrix>(i), at) &&
+          columns[i] % (std::max)(32u, kernels::column_step(type)) != 0)
+        return false;
+  }
   if (experts.is_there() && !mixture_fits(c, types, experts)) return false;
   if (context == 0 || (ring != context && ring % 256 != 0)) return false;
   if (c.head_dim == 0 || c.head_dim % (head_norms == kernels::turn_norms::each_head ? 128 : 32) != 0 ||
@@ -138,7 +139,7 @@ constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layer
     return false;
   return memory_fits(kernels::name(kernels::layers_coded::module_of(types, experts.is_there())),
                      {{"workgroup_size", threads},
-                      {"codec", static_cast<std::uint64_t>(types.heads)},
+                      {"codec", static_cast<std::uint64_t>(types.items[0])},
                       {"hidden_size", c.hidden_size},
                       {"intermediate_size", c.intermediate_size},
                       {"head_dim", c.head_dim},

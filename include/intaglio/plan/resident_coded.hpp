@@ -3,12 +3,11 @@
 // dispatches. Each kind of block must be one that the kernel computes. It starts from the four products and the
 // attention of a Llama. Blocks may add biases of q, k and v (Qwen2), norms of the heads of q and k (Qwen3), these and
 // norms before additions to the stream (Gemma-3), and bounded scores (Gemma 2). They may have norms only there and over
-// all heads (OLMo 2), or experts in place of an FFN (Mixtral). Matrices may have several codecs (Q4_K_M): q and k one;
-// v, gate and up, attention's projection, and down one each; v and down may have a second one in some layers.
+// all heads (OLMo 2), or experts in place of an FFN (Mixtral). Each matrix of a layer may have one of four
+// codecs (kernels::layers_coded::codecs), and layers may be of sixteen kinds by their codecs.
 #pragma once
 
 #include <bit>
-#include <optional>
 
 #include "intaglio/core/layer_pattern.hpp"
 #include "intaglio/plan/block_steps.hpp"
@@ -46,11 +45,6 @@ class resident_coded_layers : public one_dispatch {
   }
   constexpr const dispatch& first_qkv() const { return period[blocks_[0].qkv]; }
 
-  /// Sets the codec of a matrix if none is set yet. @return whether that matrix has this codec
-  static constexpr bool takes(std::optional<kernels::codec>& place, kernels::codec its) {
-    if (!place) place = its;
-    return place == its;
-  }
   constexpr bool product(const dispatch& d, bool normalises, kernels::epilogue how, std::uint32_t columns,
                          std::uint32_t rows, std::uint32_t experts_used = 0) const {
     return d.kernel == kernel::matmul &&
@@ -79,19 +73,47 @@ class resident_coded_layers : public one_dispatch {
                         fewer = (rows + turns * subgroups - 1) / (turns * subgroups);
     return 32 * fewer >= 31 * all ? fewer : all;
   }
-  constexpr kernels::layers_coded::codecs codecs() const {
-    const kernels::codec down = down_ ? *down_ : *more_down_;
-    return {codec_of(blocks_[0].qkv),
-            values_.value_or(kernels::codec::f16),
-            codec_of(blocks_[0].gated),
-            *projection_,
-            down,
-            down_ ? more_down_.value_or(kernels::codec::f16) : kernels::codec::f16,
-            more_values_.value_or(kernels::codec::f16)};
+  /// Notes the codecs of a kind of block. @return whether there is room for them
+  constexpr bool takes_codecs(const block_steps& of) {
+    using kernels::layers_coded::matrix;
+    return codecs_.add(matrix::heads, codec_of(of.qkv)) &&
+           (!of.apart() || codecs_.add(matrix::values, codec_of(of.v))) &&
+           codecs_.add(matrix::gate, codec_of(of.gated)) && codecs_.add(matrix::projection, codec_of(of.projection)) &&
+           codecs_.add(matrix::down, codec_of(of.down));
+  }
+  /// The codecs of a kind of block, as a word.
+  constexpr std::uint32_t layer_codecs(const block_steps& of) const {
+    using kernels::layers_coded::matrix;
+    kernels::layers_coded::layer_codecs out;
+    const auto set = [&](matrix its, std::size_t step) { out.set(its, codecs_.index_of(codec_of(step))); };
+    set(matrix::heads, of.qkv), set(matrix::gate, of.gated);
+    set(matrix::projection, of.projection), set(matrix::down, of.down);
+    if (of.apart()) set(matrix::values, of.v);
+    return out.word;
+  }
+  /// Finds the kinds of layers by their codecs. @return whether the kernel has room for them
+  constexpr bool finds_kinds() {
+    using namespace kernels::layers_coded;
+    if (!codecs_.mixed()) return true;
+    if (config_.num_hidden_layers > most_mixed_layers) return false;
+    std::vector<std::uint32_t> words;
+    for (std::uint32_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
+      const std::uint32_t word = layer_codecs(blocks_[pattern_(layer)]);
+      std::uint32_t kind = 0;
+      while (kind < words.size() && words[kind] != word) ++kind;
+      if (kind == most_kinds) return false;
+      if (kind == words.size()) {
+        words.push_back(word);
+        kind_codecs_[kind / 2] |= word << 16 * (kind % 2);
+      }
+      for (std::uint32_t bit = 0; bit < 4; ++bit)
+        kinds_[most_mixed_layers / 32 * bit + layer / 32] |= (kind >> bit & 1) << layer % 32;
+    }
+    return true;
   }
   constexpr bool normalises_heads() const { return head_norms_ != kernels::turn_norms::none; }
   constexpr bool resident_fits_with(std::uint32_t workgroup_count) const {
-    return resident_coded_fits(config_, codecs(), head_norms_, workgroup_count, context_, ring_, ffns_, experts_.its);
+    return resident_coded_fits(config_, codecs_, head_norms_, workgroup_count, context_, ring_, ffns_, experts_.its);
   }
 
   /// Whether q, k and v of a kind of block reach attention as those of the first kind do.
@@ -112,13 +134,9 @@ class resident_coded_layers : public one_dispatch {
     const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size, q = config_.q_size(),
                         kv = config_.kv_size();
     const auto at = [&](std::size_t step) -> const dispatch& { return period[step]; };
-    const kernels::codec most = codec_of(blocks_[0].gated);
     const auto stored = of.turn != no_step ? epilogue::store : epilogue::rope_cache;
     if (!product(at(of.qkv), outer_norms_, stored, hidden, q + (of.apart() ? 1 : 2) * kv) ||
-        codec_of(of.qkv) != codec_of(blocks_[0].qkv))
-      return false;
-    if (of.apart() && (!product(at(of.v), outer_norms_, stored, hidden, kv) ||
-                       (!takes(values_, codec_of(of.v)) && !takes(more_values_, codec_of(of.v)))))
+        (of.apart() && !product(at(of.v), outer_norms_, stored, hidden, kv)) || !takes_codecs(of))
       return false;
     if (!turns_alike(of)) return false;
     const dispatch &attends = at(of.attends), &first = at(blocks_[0].attends);
@@ -131,8 +149,7 @@ class resident_coded_layers : public one_dispatch {
     if (inner_norms_ && (!adds_normalised(at(of.behind_projection)) || !adds_normalised(at(of.behind_down))))
       return false;
     const auto adds = inner_norms_ ? epilogue::store : epilogue::add;
-    if (!product(at(of.projection), false, adds, q, hidden) || !takes(projection_, codec_of(of.projection)))
-      return false;
+    if (!product(at(of.projection), false, adds, q, hidden)) return false;
     if (of.ffns() != ffns_ || (ffns_.further() != 0 && inner_norms_)) return false;
     if (!experts_.are_in(period, of, hidden)) return false;
     if (of.is_mixture() && (inner_norms_ || ffns_ != kernels::layers::ffns{} ||
@@ -141,15 +158,12 @@ class resident_coded_layers : public one_dispatch {
     for (const auto& [gated, down] : {block_steps::ffn{of.gated, of.down}, of.early, of.late}) {
       if (gated == no_step) continue;
       if (!product(at(gated), outer_norms_, epilogue::gated, hidden, 2 * ffn, experts_.its.used) ||
-          codec_of(gated) != most || at(gated).activation != at(blocks_[0].gated).activation ||
+          codec_of(gated) != codec_of(of.gated) || at(gated).activation != at(blocks_[0].gated).activation ||
           !product(at(down), false, of.is_mixture() ? epilogue::store : adds, ffn, hidden, experts_.its.used) ||
           codec_of(down) != codec_of(of.down))
         return false;
     }
-    // The codec that most layers have comes first, so that a model of one codec has no second one.
-    return takes(
-        codec_of(of.down) == most || more_down_.value_or(codec_of(of.down)) != codec_of(of.down) ? down_ : more_down_,
-        codec_of(of.down));
+    return true;
   }
 
   /// Whether two layers have the same window and the same RoPE table.
@@ -207,19 +221,7 @@ class resident_coded_layers : public one_dispatch {
     biased_ = turns_ && constant(period[blocks_[0].turn], "biased") != 0;
     for (const block_steps& each : blocks_)
       if (!is_block(each)) return false;
-    if (!finds_windows()) return false;
-    find_layers_of_others();
-    return (!codecs().mixed() || config_.num_hidden_layers <= kernels::layers_coded::most_mixed_layers) &&
-           resident_fits_with(workgroups());
-  }
-  /// Sets a bit for each layer with a separate v, or with a second codec of v or of the down projection.
-  constexpr void find_layers_of_others() {
-    for (std::uint32_t layer = 0; layer < config_.num_hidden_layers && layer < 64; ++layer) {
-      const block_steps& its = blocks_[pattern_(layer)];
-      if (its.apart()) values_apart_ |= std::uint64_t{1} << layer;
-      if (its.apart() && codec_of(its.v) != codecs().values) layers_of_more_values_ |= std::uint64_t{1} << layer;
-      if (codec_of(its.down) != codecs().down) layers_of_more_down_ |= std::uint64_t{1} << layer;
-    }
+    return finds_windows() && finds_kinds() && resident_fits_with(workgroups());
   }
 
   constexpr void place_values() {
@@ -417,16 +419,12 @@ class resident_coded_layers : public one_dispatch {
   constexpr dispatch& first_with_cache(const block_steps& of) { return period[of.turn != no_step ? of.turn : of.qkv]; }
 
   constexpr void set_codecs(kernels::layers_coded_kernel::constants& out) const {
-    using kernels::layers_coded::codec_word;
-    const kernels::layers_coded::codecs held = codecs();
-    out.codec = held.heads;
-    out.codec_values = codec_word(held.values), out.codec_more_values = codec_word(held.more_values);
-    out.codec_gate = codec_word(held.gate), out.codec_projection = codec_word(held.projection);
-    out.codec_down = codec_word(held.down), out.codec_more_down = codec_word(held.more_down);
-    const auto low = [](std::uint64_t bits) { return static_cast<std::uint32_t>(bits); };
-    out.values_apart_low = low(values_apart_), out.values_apart_high = low(values_apart_ >> 32);
-    out.more_values_low = low(layers_of_more_values_), out.more_values_high = low(layers_of_more_values_ >> 32);
-    out.more_down_low = low(layers_of_more_down_), out.more_down_high = low(layers_of_more_down_ >> 32);
+    const auto word = [&](std::uint32_t at) {
+      return at < codecs_.count ? kernels::layers_coded::codec_word(codecs_.items[at]) : 0;
+    };
+    out.codec = codecs_.items[0], out.codecs_used = codecs_.used;
+    out.kind_codecs = kind_codecs_, out.kinds = kinds_;
+    out.codec_second = word(1), out.codec_third = word(2), out.codec_fourth = word(3);
   }
   constexpr kernels::layers_coded_kernel::constants constants() const {
     using kernels::layers_coded::norms_around;
@@ -489,8 +487,9 @@ class resident_coded_layers : public one_dispatch {
   layer_pattern pattern_;
   std::vector<block_steps> blocks_;  ///< by kind of block
   std::uint32_t ring_ = 0, full_every_ = 1, window_ = 0;
-  std::optional<kernels::codec> values_, more_values_, projection_, down_, more_down_;
-  std::uint64_t values_apart_ = 0, layers_of_more_values_ = 0, layers_of_more_down_ = 0;
+  kernels::layers_coded::codecs codecs_;
+  decltype(kernels::layers_coded_kernel::constants::kind_codecs) kind_codecs_{};
+  decltype(kernels::layers_coded_kernel::constants::kinds) kinds_{};
   kernels::turn_norms head_norms_ = kernels::turn_norms::none;
   bool turns_ = false, biased_ = false, inner_norms_ = false, outer_norms_ = true;
   resident_experts experts_;

@@ -569,7 +569,7 @@ constexpr void layers_coded_demands(module_use& d) {
   d.workgroup[0] = v0;
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
-  const unsigned v1 = d.constant(35);
+  const unsigned v1 = d.constant(27);
   const unsigned v2 = v1 & 15u;
   const unsigned v3 = 1u + v2;
   const unsigned v4 = d.shifted_right(v1, 4u);
@@ -690,7 +690,7 @@ constexpr void layers_dense_demands(module_use& d) {
   d.workgroup[0] = v0;
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
-  const unsigned v1 = d.constant(35);
+  const unsigned v1 = d.constant(27);
   const unsigned v2 = v1 & 15u;
   const unsigned v3 = 1u + v2;
   const unsigned v4 = d.shifted_right(v1, 4u);
@@ -772,7 +772,7 @@ constexpr void layers_experts_demands(module_use& d) {
   const unsigned v8 = v7 + 2u;
   const unsigned v9 = 2u * v8;
   d.add(8ull * v9, 8);
-  const unsigned v10 = d.constant(35);
+  const unsigned v10 = d.constant(27);
   const unsigned v11 = d.shifted_right(v10, 8u);
   const unsigned v12 = v11 & 1023u;
   const unsigned v13 = v12 + 3u;
@@ -932,7 +932,7 @@ constexpr void layers_mixed_demands(module_use& d) {
   d.workgroup[0] = v0;
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
-  const unsigned v1 = d.constant(35);
+  const unsigned v1 = d.constant(27);
   const unsigned v2 = v1 & 15u;
   const unsigned v3 = 1u + v2;
   const unsigned v4 = d.shifted_right(v1, 4u);
