@@ -47,10 +47,19 @@ std::vector<dtype> known_codecs() {
   return out;
 }
 
+std::vector<dtype> known_codecs(std::string_view model) {
+  const families::published_model* found = families::find_published_model(model);
+  return found != nullptr && found->ternary() ? std::vector{dtype::f16} : known_codecs();
+}
+
 std::vector<std::string_view> known_models() {
+  const auto engraved = [](std::string_view name) {
+    return std::any_of(engraved_models().begin(), engraved_models().end(),
+                       [&](const engraved_model& each) { return each.name == name; });
+  };
   std::vector<std::string_view> out;
   for (const families::published_model& each : families::published_models)
-    if (!each.ternary()) out.push_back(each.name);  // whose layers have no codec to choose
+    if (!each.ternary() || !engraved(each.name)) out.push_back(each.name);
   return out;
 }
 
@@ -84,11 +93,12 @@ const engraved_model& planned_model(const decoder_config& config, const families
   return made.back().tables;
 }
 
-const engraved_model* known_model(std::string_view name, dtype codec, const cache_choice& cache) {
-  codec = families::computed_in(codec);
+const engraved_model* known_model(std::string_view name, std::optional<dtype> codec, const cache_choice& cache) {
   const families::published_model* found = families::find_published_model(name);
-  if (found == nullptr || found->ternary() || !families::is_planned(codec)) return nullptr;
-  return &planned_model(*found->config, found->types(codec), found->name, cache);
+  if (found == nullptr) return nullptr;
+  const dtype type = families::computed_in(codec.value_or(found->ternary() ? dtype::f16 : dtype::q8_0));
+  if (!families::is_planned(type) || (found->ternary() && type != dtype::f16)) return nullptr;
+  return &planned_model(*found->config, found->types(type), found->name, cache);
 }
 
 const engraved_model* known_mix(std::string_view name, std::string_view mix, const cache_choice& cache) {
@@ -124,7 +134,7 @@ const engraved_model& planned_model_of(const io::checkpoint& file, const cache_c
   const families::weight_types types = computed_types(file, codec);
   std::string name = platform::path_of(file.path()).lexically_normal().stem().string();
   for (const families::published_model& each : families::published_models)
-    if (!each.ternary() && file.differences(*each.config).empty()) {
+    if (file.differences(*each.config).empty()) {
       name = each.name;
       break;
     }

@@ -20,6 +20,8 @@ namespace intaglio::tool {
 
 /// The codecs that these can be planned for.
 std::vector<dtype> known_codecs();
+/// The codecs in which a model of this name can be planned: of a ternary one those of its table.
+std::vector<dtype> known_codecs(std::string_view model);
 std::vector<std::string_view> known_models();
 
 /// The batch that a model's plan gets, by config, profile, context and the number of sessions that was asked for.
@@ -41,9 +43,11 @@ const engraved_model& planned_model(const decoder_config& config, const families
                                     std::string_view name, const cache_choice& cache = {}, shape_rule shape = {},
                                     const plan::adapter_room& adapters = {});
 
-/// Plans of a known model; nullptr for another name.
+/// Plans of a known model; nullptr for another name or codec.
+/// @param codec of the layers, of a ternary model of its table; absent: q8_0, of a ternary model f16
 /// @throws argument_error: a codec whose blocks do not divide the model's rows
-const engraved_model* known_model(std::string_view name, dtype codec, const cache_choice& cache = {});
+const engraved_model* known_model(std::string_view name, std::optional<dtype> codec = {},
+                                  const cache_choice& cache = {});
 /// The same in a mix of codecs ("q4_k_m", families/mixes.hpp); nullptr for another name or mix.
 const engraved_model* known_mix(std::string_view name, std::string_view mix, const cache_choice& cache = {});
 

@@ -78,12 +78,12 @@ const engraved_model& engraved_model_by_name(const std::string& wanted, const st
   }
   for (const std::string_view each : known_models()) {
     if (each == wanted) {
-      if (const engraved_model* found = codec.empty() ? known_model(wanted, dtype::q8_0, cache)
-                                        : type        ? known_model(wanted, *type, cache)
-                                                      : known_mix(wanted, codec, cache))
+      if (const engraved_model* found =
+              codec.empty() || type ? known_model(wanted, type, cache) : known_mix(wanted, codec, cache))
         return *found;
-      engraved = known_codecs();
-      for (const families::mix& mixed : families::mixes) mixes += ", " + std::string(mixed.name);
+      engraved = known_codecs(wanted);
+      if (engraved.size() > 1)
+        for (const families::mix& mixed : families::mixes) mixes += ", " + std::string(mixed.name);
     }
     known += (known.empty() ? "" : ", ") + std::string(each);
   }

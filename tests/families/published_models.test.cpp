@@ -38,6 +38,17 @@ std::optional<plan::planned> planned(const families::published_model& model, dty
   } catch (const argument_error&) { return std::nullopt; }
 }
 
+/// Names of the models that have no plan in a codec, by either profile.
+std::vector<std::string_view> unplanned_in(dtype codec) {
+  std::vector<std::string_view> out;
+  for (const families::published_model& model : families::published_models) {
+    const dtype its = model.ternary() ? dtype::f16 : codec;
+    if (!planned(model, its, plan::profiles::portable) || !planned(model, its, plan::profiles::cpu))
+      out.push_back(model.name);
+  }
+  return out;
+}
+
 /// A model's plans by the two profiles, in one codec.
 struct both_plans {
   std::string_view name;
@@ -140,6 +151,12 @@ constexpr std::array counted_models{
 };
 
 }  // namespace
+
+TEST_CASE("every published model has plans by both profiles", "[families]") {
+  CHECK(unplanned_in(dtype::f16) == std::vector<std::string_view>{});
+  CHECK(unplanned_in(dtype::bf16) == std::vector<std::string_view>{});
+  CHECK(unplanned_in(dtype::q8_0) == std::vector<std::string_view>{"stories260k"});  // rows of 172 columns
+}
 
 TEST_CASE("plans of published models have the parameters that the models have", "[families]") {
   for (const counted_model& each : counted_models) {

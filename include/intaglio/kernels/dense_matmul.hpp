@@ -24,6 +24,12 @@ inline constexpr kernel_interface dense_matmul_interface{
       {"keeps_firsts"},
       {"subgroup_width"}}}};
 
+namespace dense_matmul {
+/// Most columns of the head. A token's normalised activations are in shared memory, of which the baseline has 32 KiB.
+/// Wider heads are computed by the kernel matmul.
+inline constexpr std::uint32_t most_columns = 7936;
+}  // namespace dense_matmul
+
 struct dense_matmul_kernel {
   static constexpr kernel id = kernel::dense_matmul;
   static constexpr const kernel_interface& face = dense_matmul_interface;

@@ -9,6 +9,7 @@
 
 #include "intaglio/core/dtype.hpp"
 #include "intaglio/ir/op.hpp"
+#include "intaglio/kernels/dense_matmul.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
 #include "intaglio/plan/node.hpp"
 
@@ -48,11 +49,12 @@ class graph_reader {
   constexpr std::uint32_t weight_width(const ir::op& o) const {
     return graph_.weights[static_cast<std::size_t>(o.weight)].columns;
   }
-  /// Whether an op is the head of a model whose weights have no blocks; it has a kernel of its own, dense_matmul.
+  /// Whether an op is the head of a model whose weights have no blocks; it has a kernel of its own, dense_matmul,
+  /// unless it is too wide for that.
   constexpr bool dense_head(const ir::op& o) const {
     const auto& w = graph_.weights[static_cast<std::size_t>(o.weight)];
     return o.kind == kind::matmul && o.out == graph_.head && intaglio::info(w.type).block_elements == 1 &&
-           w.columns % 8 == 0;
+           w.columns % 8 == 0 && w.columns <= kernels::dense_matmul::most_columns;
   }
   /// Whether an op is a product that ternary_matmul, ternary_float or matmul computes.
   constexpr bool product(const ir::op& o) const {
