@@ -107,9 +107,9 @@ TEST_CASE("loops that a codec decides on are asked for or left to the driver, al
     auto asked = as_it_is, left = as_it_is;
     kernels::hint_loops(asked, true);
     kernels::hint_loops(left, false);
-    // Rounds of three products, half layers; of several codecs those of v in one and the other, of gate and up, and of
-    // the other down projection are products of their own.
-    const int decided = which == layers_mixed || which == layers_experts ? 8 : 4;
+    // Rounds of three products, each in every codec that the module has, and half layers.
+    const bool mixed = which == layers_mixed || which == layers_experts;
+    const int decided = 3 * static_cast<int>(mixed ? kernels::layers_coded::most_codecs : 1) + 1;
     CHECK(loops(as_it_is)[2] == decided);
     CHECK(loops(asked) == std::array{loops(as_it_is)[0], loops(as_it_is)[1] + decided, 0});
     CHECK(loops(left) == std::array{loops(as_it_is)[0] + decided, loops(as_it_is)[1], 0});
