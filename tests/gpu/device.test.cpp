@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "gpu/checked_device.hpp"
 #include "gpu/fault_shim.hpp"
+#include "gpu/lent_device.hpp"
 #include "gpu/scale_add.hpp"
 
 #include <intaglio/gpu/transfer.hpp>
@@ -108,27 +109,12 @@ TEST_CASE("a host program lends its device and queue") {
     const auto description = gpu::describe(host, physical, 0);
     gpu::feature_chain chain;
     gpu::enable(chain, gpu::required_features());
-    const float priority = 1;
-    gpu::typed<VkDeviceQueueCreateInfo> queue_info;
-    queue_info.queueFamilyIndex = *description.queue_family;
-    queue_info.queueCount = 1;
-    queue_info.pQueuePriorities = &priority;
-    gpu::typed<VkDeviceCreateInfo> info;
-    info.pNext = chain.head();
-    info.queueCreateInfoCount = 1;
-    info.pQueueCreateInfos = &queue_info;
     std::mutex guard;
-    gpu::host_device lent{.entry = &faults::entry,
-                          .instance = host.handle(),
-                          .physical = physical,
-                          .device = VK_NULL_HANDLE,
-                          .queue = VK_NULL_HANDLE,
-                          .queue_family = *description.queue_family,
-                          .enabled = gpu::required_features(),
-                          .queue_mutex = &guard};
+    lent_device of_host(host, physical, *description.queue_family, gpu::required_features());
+    gpu::host_device& lent = of_host.lent;
+    lent.queue_mutex = &guard;
     CHECK(says(refusal([&] { gpu::device refused(lent); }), "one of them is null"));
-    REQUIRE(host.call().vkCreateDevice(physical, &info, nullptr, &lent.device) == VK_SUCCESS);
-    host.call().vkGetDeviceQueue(lent.device, lent.queue_family, 0, &lent.queue);
+    of_host.make(chain);
 
     gpu::host_device poor = lent;
     poor.enabled.reset(static_cast<std::size_t>(gpu::feature::timeline_semaphore));

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gpu/checked_device.hpp"
-#include "gpu/fault_shim.hpp"
+#include "gpu/lent_device.hpp"
 #include "intaglio/gpu/device.hpp"
 
 using namespace intaglio;
@@ -28,31 +28,15 @@ TEST_CASE("a host enables all features that its device offers and the library ca
 
   gpu::feature_chain chain;
   found.enable_in(chain);
-  const float priority = 1;
-  gpu::typed<VkDeviceQueueCreateInfo> queue_info;
-  queue_info.queueFamilyIndex = *description.queue_family;
-  queue_info.queueCount = 1;
-  queue_info.pQueuePriorities = &priority;
-  gpu::typed<VkDeviceCreateInfo> info;
-  info.pNext = chain.head();
-  info.queueCreateInfoCount = 1;
-  info.pQueueCreateInfos = &queue_info;
-  info.enabledExtensionCount = static_cast<std::uint32_t>(found.extensions.size());
-  info.ppEnabledExtensionNames = found.extensions.data();
-  gpu::host_device lent{.entry = &faults::entry,
-                        .instance = host.handle(),
-                        .physical = physical,
-                        .queue_family = *description.queue_family,
-                        .enabled = found.enabled};
-  REQUIRE(host.call().vkCreateDevice(physical, &info, nullptr, &lent.device) == VK_SUCCESS);
-  host.call().vkGetDeviceQueue(lent.device, lent.queue_family, 0, &lent.queue);
+  lent_device of_host(host, physical, *description.queue_family, found.enabled);
+  of_host.make(chain, found.extensions);
   {
-    const gpu::device on(lent);
+    const gpu::device on(of_host.lent);
     // What the library enables on a device of its own.
     const gpu::device own;
     CHECK(on.has(gpu::feature::shader_int64) == own.has(gpu::feature::shader_int64));
     CHECK(on.has(gpu::feature::subgroup_extended_types) == own.has(gpu::feature::subgroup_extended_types));
   }
   CHECK(host.messages().count() == 0);
-  host.call().vkDestroyDevice(lent.device, nullptr);
+  host.call().vkDestroyDevice(of_host.lent.device, nullptr);
 }

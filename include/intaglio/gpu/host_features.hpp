@@ -4,6 +4,7 @@
 
 #include "intaglio/core/compiler.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <string_view>
 #include <vector>
@@ -17,13 +18,10 @@ struct host_features {
   feature_set enabled;                  ///< for gpu::enable and host_device::enabled
   std::vector<const char*> extensions;  ///< names for VkDeviceCreateInfo, each once
 
+  bool has_extension(std::string_view name) const { return std::ranges::count(extensions, name) != 0; }
   /// Writes the features into a chain, in which the host may have set its own.
   void enable_in(feature_chain& chain) const {
-    chain.link_extensions([this](std::string_view name) {
-      for (const char* each : extensions)
-        if (name == each) return true;
-      return false;
-    });
+    chain.link_extensions([this](std::string_view name) { return has_extension(name); });
     enable(chain, enabled);
   }
 };
@@ -38,9 +36,7 @@ inline host_features features_for(PFN_vkGetInstanceProcAddr entry, VkInstance of
   for (const feature_entry& each : feature_table) {
     if (each.name.starts_with("robustBufferAccess") || !contains(offered, each.id)) continue;
     out.enabled.set(static_cast<std::size_t>(each.id));
-    bool named = each.extension == nullptr;
-    for (const char* other : out.extensions) named = named || std::string_view(each.extension) == other;
-    if (!named) out.extensions.push_back(each.extension);
+    if (each.extension != nullptr && !out.has_extension(each.extension)) out.extensions.push_back(each.extension);
   }
   return out;
 }
