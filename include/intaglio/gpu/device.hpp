@@ -150,14 +150,9 @@ INTAGLIO_DEFINITION void device::open(const device_options& options) {
 }
 
 INTAGLIO_DEFINITION void device::create(const feature_set& wanted) {
-  std::vector<const char*> extensions;
-  for (const auto& entry : feature_table)
-    if (entry.extension != nullptr && contains(wanted, entry.id)) extensions.push_back(entry.extension);
+  const std::vector<const char*> extensions = extensions_of(wanted);
   feature_chain chain;
-  chain.link_extensions([&](std::string_view extension) {
-    return std::any_of(extensions.begin(), extensions.end(), [&](std::string_view each) { return each == extension; });
-  });
-  enable(chain, wanted);
+  link_and_enable(chain, wanted);
 
   const float priority = 1.0F;
   typed<VkDeviceQueueCreateInfo> queue;

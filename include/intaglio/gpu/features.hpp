@@ -6,8 +6,10 @@
 #include <intaglio/gpu/cooperative_matrix.hpp>
 #include <intaglio/gpu/device_description.hpp>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
+#include <vector>
 
 namespace intaglio::gpu {
 
@@ -141,6 +143,24 @@ INTAGLIO_DEFINITION feature_set required_features() {
 inline void enable(feature_chain& chain, const feature_set& wanted) {
   for (const auto& entry : feature_table)
     if (entry.member != nullptr && contains(wanted, entry.id)) *entry.member(chain) = VK_TRUE;
+}
+
+/// Names of the extensions that features belong to, each once.
+inline std::vector<const char*> extensions_of(const feature_set& wanted) {
+  std::vector<const char*> out;
+  for (const auto& entry : feature_table)
+    if (entry.extension != nullptr && contains(wanted, entry.id) &&
+        std::none_of(out.begin(), out.end(), [&](std::string_view each) { return each == entry.extension; }))
+      out.push_back(entry.extension);
+  return out;
+}
+
+/// Links the structs of these extensions into a chain, and sets the members for `wanted`.
+inline void link_and_enable(feature_chain& chain, const feature_set& wanted) {
+  chain.link_extensions([extensions = extensions_of(wanted)](std::string_view name) {
+    return std::any_of(extensions.begin(), extensions.end(), [&](std::string_view each) { return each == name; });
+  });
+  enable(chain, wanted);
 }
 
 }  // namespace intaglio::gpu
