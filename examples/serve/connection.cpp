@@ -16,6 +16,8 @@
 namespace intaglio::serve {
 namespace {
 
+constexpr std::chrono::hours no_limit{24 * 365};
+
 std::string_view reason_of(int status) {
   const auto known = http::obsolete_reason(static_cast<http::status>(status));
   return {known.data(), known.size()};
@@ -198,7 +200,7 @@ task<void> connection::read_request(exchange& of) {
   of.read = true;
   of.request.body = std::move(of.parser.get().body());
   of.keep = of.parser.get().keep_alive() && !server_.stopping;
-  due_in(std::chrono::hours(24 * 365));  // from here on the client waits for us
+  due_in(no_limit);  // from here on the client waits for us
   of.start = clock::now();
 }
 
@@ -270,6 +272,16 @@ task<bool> connection::one_request() {
   co_return now.keep;
 }
 
+/// Writes what the client has to take: it is dropped when 64 KiB take too long, not when all of it does. Behind it the
+/// client waits for us.
+task<void> connection::write_in_time(std::string_view text) {
+  for (std::size_t at = 0; at < text.size(); at += 65536) {
+    due_in(server_.limit.write);
+    co_await stream_.write(text.substr(at, 65536));
+  }
+  due_in(no_limit);
+}
+
 task<void> connection::send(const http_request& request, const http_reply& reply, bool keep) {
   std::string out = "HTTP/1.1 " + std::to_string(reply.status) + ' ';
   out.append(reason_of(reply.status)).append("\r\n");
@@ -283,11 +295,7 @@ task<void> connection::send(const http_request& request, const http_reply& reply
   field("Connection", keep ? "keep-alive" : "close");
   out += "\r\n";
   if (request.method != "HEAD") out += reply.body;
-  // A slow reader is dropped when a piece of the answer takes too long, not when all of it does.
-  for (std::size_t at = 0; at < out.size(); at += 65536) {
-    due_in(server_.limit.write);
-    co_await stream_.write(std::string_view(out).substr(at, 65536));
-  }
+  co_await write_in_time(out);
 }
 
 /// @return false where the client went away
@@ -305,8 +313,7 @@ task<bool> connection::send_events(const http_request& request, pending_reply& p
       std::snprintf(size.data(), size.size(), "%zx\r\n", text.size());
       return std::string(size.data()).append(text).append("\r\n");
     };
-    due_in(server_.limit.write);
-    co_await stream_.write(head);
+    co_await write_in_time(head);
     auto last = clock::now();
     // A comment, or an empty line: proxies and clients see that the answer still comes.
     const std::string_view nothing = pending.stream_type() == "text/event-stream" ? ": \n\n" : "\n";
@@ -316,11 +323,9 @@ task<bool> connection::send_events(const http_request& request, pending_reply& p
       const bool done = pending.done();
       const bool ping = text.empty() && clock::now() - last > std::chrono::seconds(15);
       if (!text.empty() || ping) {
-        due_in(server_.limit.write);
         const std::string next =
             ping ? probe : piece(text);  // g++ 12 destroys a temporary of a conditional in co_await twice
-        co_await stream_.write(next);
-        due_in(std::chrono::hours(24 * 365));
+        co_await write_in_time(next);
         last = clock::now();
       }
       if (done) break;
@@ -329,10 +334,7 @@ task<bool> connection::send_events(const http_request& request, pending_reply& p
         break;
       }
     }
-    if (!gone && !http_10_) {
-      due_in(server_.limit.write);
-      co_await stream_.write("0\r\n\r\n");
-    }
+    if (!gone && !http_10_) co_await write_in_time("0\r\n\r\n");
   } catch (const connection_over&) { gone = true; }
   if (gone) pending.cancel();
   co_return !gone;
@@ -353,11 +355,9 @@ task<bool> connection::wait_for_news(std::string_view probe) {
   if (now == platform::peer_state::half_closed && stream_.is_secure()) co_return false;
   if (now == platform::peer_state::half_closed && !probed_ && !http_10_) {
     probed_ = true;
-    due_in(server_.limit.write);
     try {
-      co_await stream_.write(probe);
+      co_await write_in_time(probe);
     } catch (const connection_over&) { co_return false; }
-    due_in(std::chrono::hours(24 * 365));
   }
   co_return true;
 }

@@ -95,6 +95,7 @@ class connection : public std::enable_shared_from_this<connection> {
   task<void> read_body(http::request_parser<http::string_body>& parser);
   http_request head_of(const http::request_parser<http::string_body>& parser) const;
   task<void> send(const http_request& request, const http_reply& reply, bool keep);
+  task<void> write_in_time(std::string_view text);
   task<bool> send_events(const http_request& request, pending_reply& pending);
   task<bool> wait_for_news(std::string_view probe);
 

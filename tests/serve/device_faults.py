@@ -66,13 +66,6 @@ def fault(name, text=""):
     os.rename(f"{folder}/{name}.new", f"{folder}/{name}")
 
 
-def wait_until(found, seconds, what):
-    until = time.time() + seconds
-    while time.time() < until and not found():
-        time.sleep(0.02)
-    check(found(), what)
-
-
 def start_stream(server, **more):
     body = json.dumps(
         {
@@ -121,7 +114,7 @@ check.equal(status, 200, "through the layer")
 
 # The device is lost under three streams and a question.
 links = [start_stream(server) for _ in range(3)]
-wait_until(lambda: ask("GET", "/health")[2]["running"] == 3, 10, "three run")
+check.wait_until(lambda: ask("GET", "/health")[2]["running"] == 3, 10, "three run")
 fault("lost")
 answers = [read_answer(link) for link in links]
 for answer in answers:
@@ -145,7 +138,7 @@ fault("full")
 fault("lost")
 status, _, found = ask("POST", TEXT, good)
 check.equal((status, found["error"]["code"]), (503, "generation_failed"), "who ran then")
-wait_until(lambda: any(each["event"] == "recovery_failed" for each in server.log), 20, "a recovery fails")
+check.wait_until(lambda: any(each["event"] == "recovery_failed" for each in server.log), 20, "a recovery fails")
 status, fields, found = ask("GET", "/health")
 check(status == 503 and found["status"] == "recovering" and found["detail"], f"health meanwhile: {status} {found}")
 check(
@@ -169,7 +162,7 @@ check.equal(ask("POST", TEXT, good)[2]["choices"], before["choices"], "an answer
 check(time.time() - start < 20, f"in time, found {time.time() - start:.1f} s")
 for link in slow:
     link.close()
-wait_until(lambda: ask("GET", "/health")[2]["running"] == 0, 20, "they end when they are gone")
+check.wait_until(lambda: ask("GET", "/health")[2]["running"] == 0, 20, "they end when they are gone")
 check.equal(server.stop(), 0, "exit code")
 
 # The wall clock jumps by two hours at every look.

@@ -376,20 +376,13 @@ def start_long(stream, **more):
     return link
 
 
-def wait_until(good, seconds, what):
-    until = time.time() + seconds
-    while time.time() < until and not good():
-        time.sleep(0.01)
-    check(good(), what)
-
-
 for stream in (True, False):
     cancelled = gauge("intaglio_cancelled_total")
     link = start_long(stream)
-    wait_until(lambda: gauge("intaglio_running") == 1, 5, "a generation runs")
+    check.wait_until(lambda: gauge("intaglio_running") == 1, 5, "a generation runs")
     link.close()
     left = time.time()
-    wait_until(
+    check.wait_until(
         lambda: gauge("intaglio_cancelled_total") == cancelled + 1 and gauge("intaglio_running") == 0,
         5,
         f"a client that goes (stream {stream}) ends its generation",
@@ -403,7 +396,7 @@ link.close()
 # The queue has room for 4 besides those that run.
 slots = int(gauge("intaglio_slots"))
 links = [start_long(True) for _ in range(slots + 4)]
-wait_until(
+check.wait_until(
     lambda: gauge("intaglio_running") == slots and gauge("intaglio_queue") >= 4,
     20,
     "as many generations as run and wait",
@@ -415,7 +408,7 @@ refused(ask("POST", CHAT, {**good, "n": 8}), 429, "more choices than the queue h
 check.equal(ask("GET", "/health")[0], 200, "health under load")
 for link in links:
     link.close()
-wait_until(lambda: gauge("intaglio_queue") == 0 and gauge("intaglio_running") == 0, 10, "all are gone")
+check.wait_until(lambda: gauge("intaglio_queue") == 0 and gauge("intaglio_running") == 0, 10, "all are gone")
 
 check.equal(gauge("intaglio_kv_pages_free"), gauge("intaglio_kv_pages"), "their pages are free")
 
@@ -443,7 +436,7 @@ check.equal(together, alone, "the same texts side by side as one by one")
 # reported although no second request comes.
 resting = Server("--gpu-idle", "0.75", "--batch-products", "f16")
 check.equal(resting.ask("POST", CHAT, {**good, "max_tokens": 6, "logit_bias": {}})[0], 200, "a short answer")
-wait_until(
+check.wait_until(
     lambda: 'intaglio_kernel_seconds_total{pass="' in resting.ask("GET", "/metrics")[2],
     10,
     "times by kernel behind a short answer",
@@ -580,14 +573,14 @@ begin = time.time()
 check.equal(ask("POST", CHAT, good)[0], 200, "a request beside a thousand idle connections")
 check(time.time() - begin < 5, f"in time, found {time.time() - begin:.2f} s")
 check(gauge("intaglio_connections") <= 600, "an address has its share of the connections")
-wait_until(lambda: gauge("intaglio_connections") <= 60, 8, "idle connections are closed")
+check.wait_until(lambda: gauge("intaglio_connections") <= 60, 8, "idle connections are closed")
 check(all(link.recv(1) == b"" for link in idle[:50]), "closed for the client too")
 for link in idle + slow:
     link.close()
 
 # Access, files, the way out -----------------------------------------------------------------------
 link = start_long(True)
-wait_until(lambda: gauge("intaglio_running") == 1, 5, "a generation runs")
+check.wait_until(lambda: gauge("intaglio_running") == 1, 5, "a generation runs")
 server.process.terminate()
 server.event("draining")
 answer = read_answer(link)

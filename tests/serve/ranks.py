@@ -103,13 +103,6 @@ def answers(server):
         }
 
 
-def wait_until(good, seconds, what):
-    until = time.time() + seconds
-    while not good() and time.time() < until:
-        time.sleep(0.02)
-    check(good(), what)
-
-
 def first_piece(link):
     """Waits until tokens come."""
     return link.recv(100000)
@@ -156,7 +149,7 @@ if WITH == "openmpi":
 gone = start_stream(job, LASTING)
 first_piece(gone)
 gone.close()
-wait_until(lambda: job.ask("GET", "/health")[2]["running"] == 0, 10, "who goes away leaves the slot")
+check.wait_until(lambda: job.ask("GET", "/health")[2]["running"] == 0, 10, "who goes away leaves the slot")
 check.equal(whole(job, GREEDY), expected["greedy"], "and others go on")
 link = start_stream(job, {**LASTING, "max_tokens": 30})
 first_piece(link)

@@ -162,6 +162,13 @@ class Checks:
     def equal(self, found, expected, what):
         self(found == expected, f"{what}: expected {expected!r}, found {found!r}")
 
+    def wait_until(self, found, seconds, what):
+        """Asks until it is so. What is so for a moment alone (a client more, one less) counts."""
+        until = time.time() + seconds
+        while not (good := found()) and time.time() < until:
+            time.sleep(0.02)
+        self(good, what)
+
     def end(self, name, since):
         print(f"{name}: {self.passed} passed, {self.failed} failed ({time.time() - since:.1f} s)", flush=True)
         stop_all()

@@ -24,13 +24,6 @@ def gauge(name):
     return float(next(line.split()[1] for line in text.splitlines() if line.startswith(name + " ")))
 
 
-def wait_until(found, seconds, what):
-    until = time.time() + seconds
-    while time.time() < until and not found():
-        time.sleep(0.02)
-    check(found(), what)
-
-
 def start(path=TEXT, **more):
     """A client with a very small receive buffer."""
     body = json.dumps(
@@ -81,14 +74,14 @@ def read_all(link, into):
 taken = []
 reader = threading.Thread(target=read_all, args=(start(stream=True, **LARGE), taken))
 reader.start()
-wait_until(lambda: gauge("intaglio_running") == 8, 10, "eight run")
+check.wait_until(lambda: gauge("intaglio_running") == 8, 10, "eight run")
 beside_reader = gaps(60)
 reader.join()
 check(sum(taken) > 1 << 20, f"a stream that sockets do not hold: expected more than 1 MiB, found {sum(taken)}")
 
 cancelled, memory = gauge("intaglio_cancelled_total"), server.memory_bytes()
 slow = start(stream=True, **LARGE)
-wait_until(lambda: gauge("intaglio_running") == 8, 10, "eight run that nobody reads")
+check.wait_until(lambda: gauge("intaglio_running") == 8, 10, "eight run that nobody reads")
 for _ in range(4):  # other work of the machine comes and goes
     beside_slow = gaps(60)
     if statistics.median(beside_slow) <= 1.5 * statistics.median(beside_reader) + 0.002:
@@ -98,7 +91,7 @@ check(
     "tokens beside a slow reader: expected as often as beside one that reads"
     f" ({1000 * statistics.median(beside_reader):.1f} ms), found {1000 * statistics.median(beside_slow):.1f} ms",
 )
-wait_until(
+check.wait_until(
     lambda: gauge("intaglio_cancelled_total") == cancelled + 1 and gauge("intaglio_running") == 0,
     60,
     "it is dropped, and its generations end",
@@ -127,13 +120,14 @@ link.close()
 # A whole answer, not a stream, that the client does not read.
 open_before = gauge("intaglio_connections")
 link = start(stream=False, **LARGE)
-wait_until(lambda: gauge("intaglio_running") == 8, 10, "they run")
-wait_until(lambda: gauge("intaglio_running") == 0, 60, "they are through")
-wait_until(lambda: gauge("intaglio_connections") <= open_before, LIMIT + 8, "who does not take its answer is dropped")
+check.wait_until(lambda: gauge("intaglio_running") == 8, 10, "they run")
+check.wait_until(lambda: gauge("intaglio_running") == 0, 60, "they are through")
+check.wait_until(lambda: gauge("intaglio_connections") <= open_before, LIMIT + 8, "who does not take its answer is dropped")
 link.close()
 
 # Many of them: neither their answers nor their connections pile up.
 links = [start(stream=True, **LARGE) for _ in range(12)]
+behind = start(stream=True, max_tokens=4)  # waits for its first token longer than it may take to read a piece
 most = 0
 until = time.time() + 90
 while time.time() < until:
@@ -147,6 +141,13 @@ check(
     f"memory beside twelve: expected less than 64 MiB more, found {(most - memory) / 2**20:.1f} MiB",
 )
 check.equal(gauge("intaglio_kv_pages_free"), gauge("intaglio_kv_pages"), "their pages are free")
+got = b""
+while piece := behind.recv(65536):
+    got += piece
+    if got.endswith(b"0\r\n\r\n"):
+        break
+check(b"[DONE]" in got, f"a client that reads and waits for the first token: expected all of its stream, found {got}")
+behind.close()
 check.equal(server.ask("POST", TEXT, {"prompt": "Once", "max_tokens": 4})[0], 200, "the server behind them")
 for link in links:
     link.close()
