@@ -131,6 +131,7 @@ void last_fields(const decoder_config& c, const Field& field) {
     field("num_dense_layers", std::to_string(c.num_dense_layers));
     field("dense_intermediate_size", std::to_string(c.dense_intermediate_size));
   }
+  if (c.projection_norm_eps != 0) field("projection_norm_eps", number(c.projection_norm_eps));
   if (!c.use_qk_norm) field("use_qk_norm", "false");
   if (!c.attention_bias) field("attention_bias", "false");
 }

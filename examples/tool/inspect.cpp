@@ -58,6 +58,7 @@ json config_json(const decoder_config& c) {
   if (c.query_pre_attn_scalar != 0) out["query_pre_attn_scalar"] = c.query_pre_attn_scalar;
   if (c.ternary) out["ternary"] = true;
   if (c.rotary_dim != 0) out["rotary_dim"] = c.rotary_dim;
+  if (c.projection_norm_eps != 0) out["projection_norm_eps"] = c.projection_norm_eps;
   if (family_of(c.model_type).optional_norms) out["use_qk_norm"] = c.use_qk_norm;
   if (family_of(c.model_type).optional_biases) out["attention_bias"] = c.attention_bias;
   if (c.no_rope_layer_interval != 0) out["no_rope_layer_interval"] = c.no_rope_layer_interval;

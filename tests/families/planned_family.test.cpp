@@ -117,6 +117,7 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   for (const plan::profile& target : {plan::profiles::cpu, plan::profiles::portable}) {
     check_equal<models::falcon_e_1b<>>({}, target, 512);
     check_equal<models::falcon_e_3b<>>({}, target, 512);
+    check_equal<models::bitnet_embedding_06b<>>({}, target, 512);
   }
   check_in<models::phi_4_mini, dtype::q4_k>();
   check_in<models::phi_35_mini, dtype::bf16>();

@@ -136,6 +136,7 @@ struct counted_model {
 /// the tensors' shapes. The number of a Gemma 3 is that of its text model.
 constexpr std::array counted_models{
     counted_model{"falcon_e_1b", 1'719'764'992},         counted_model{"falcon_e_3b", 3'053'586'432},
+    counted_model{"bitnet_embedding_06b", 596'336'640},
     counted_model{"mistral_7b_v03", 7'248'023'552},      counted_model{"mistral_nemo_12b", 12'247'782'400},
     counted_model{"mistral_small_24b", 23'572'403'200},  counted_model{"mixtral_8x22b", 140'630'071'296},
     counted_model{"llama_32_3b", 3'212'749'824},         counted_model{"llama_33_70b", 70'553'706'496},

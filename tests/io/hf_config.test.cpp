@@ -759,8 +759,13 @@ TEST_CASE("hf_config: ternary layers of a Llama do not become plain ones") {
     CHECK_THAT(refusal(with(type, bitnet)), ContainsSubstring("quantization_config.quant_method: expected none"));
   CHECK_THAT(refusal(with("llama", R"("quantization_config":{"quant_method":"gptq"})")),
              ContainsSubstring("expected none for llama, found 'gptq'"));
-  CHECK_THAT(refusal(with("llama", R"("quantization_config":{"quant_method":"bitnet","use_rms_norm":true})")),
-             ContainsSubstring("use_rms_norm: expected false, found true"));
+  CHECK(read(with("llama", R"("quantization_config":{"quant_method":"bitnet"})")).config.projection_norm_eps == 0);
+  CHECK(read(with("llama", R"("quantization_config":{"quant_method":"bitnet","use_rms_norm":true})"))
+            .config.projection_norm_eps == 1e-6f);
+  CHECK(read(with("qwen2", R"("quantization_config":{"quant_method":"bitnet","use_rms_norm":true,"rms_norm_eps":1e-5})"))
+            .config.projection_norm_eps == 1e-5f);
+  CHECK_THAT(refusal(with("llama", R"("quantization_config":{"quant_method":"bitnet","use_rms_norm":1})")),
+             ContainsSubstring("use_rms_norm"));
 }
 
 TEST_CASE("hf_config: a gpt-oss and a Gemma 2, with transformers' defaults") {

@@ -207,6 +207,7 @@ struct decoder_config {
   // Fields of families in which only some models have these parts (core/family.hpp).
   bool use_qk_norm = true;     ///< heads of q and k are normalised
   bool attention_bias = true;  ///< q, k and v have biases
+  float projection_norm_eps = 0.f;  ///< epsilon of the RMSNorm that each matrix of a layer has in front; 0: none has
 
   /// Elements of a token's queries.
   constexpr std::uint32_t q_size() const { return num_attention_heads * head_dim; }

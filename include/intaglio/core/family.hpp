@@ -29,6 +29,7 @@ struct family {
                                       ///< template in it
   bool ternary = false;               ///< matrices are ternary
   bool may_be_ternary = false;        ///< matrices of some models are ternary
+  bool projection_norms = false;      ///< matrices of some models have a norm each in front of them (projection_norm_eps)
   bool head_norms = false;            ///< attn_q_norm, attn_k_norm: norms of each head of q and k
   bool optional_norms = false;        ///< only some models have head_norms (decoder_config::use_qk_norm)
   bool turned_norms = false;          ///< head_norms are behind the rotation: query_ and key_layernorm in safetensors
@@ -113,6 +114,7 @@ inline constexpr std::array<family, 39> families_table{{
      .config_names = "llama mistral mixtral",
      .gguf_names = "llama",
      .may_be_ternary = true,
+     .projection_norms = true,
      .gguf_rows_in_pairs = true,
      .experts = mixtures::some,
      .rope_factors = true},
@@ -120,6 +122,8 @@ inline constexpr std::array<family, 39> families_table{{
      .config_names = "gemma3 gemma3_text",
      .gguf_names = "gemma3",
      .layers = "gemma3",
+     .may_be_ternary = true,
+     .projection_norms = true,
      .head_norms = true,
      .norms_behind = true,
      .window_interval = 6,
@@ -132,6 +136,7 @@ inline constexpr std::array<family, 39> families_table{{
      .gguf_names = "qwen3 qwen3vl",
      .layers = "qwen3",
      .may_be_ternary = true,
+     .projection_norms = true,
      .head_norms = true,
      .window = gguf_window::inert,
      .default_head_dim = 128},
@@ -151,6 +156,7 @@ inline constexpr std::array<family, 39> families_table{{
      .gguf_names = "qwen2 qwen2vl",
      .layers = "qwen2",
      .may_be_ternary = true,
+     .projection_norms = true,
      .qkv_biases = true,
      .window = gguf_window::inert},
     {.type = architecture::smollm3,

@@ -215,7 +215,9 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       models::glm4_graph<any>(c, types.head, types.embedding).forward(t);
       break;
     case architecture::gemma3:
-      models::gemma3_graph<any>(c, types.embedding).forward(t);
+      if (c.ternary && c.activation_type == dtype::i8)
+        models::gemma3_graph<any, graph::gated_ffn, graph::qk_norm::rms, dtype::i8>(c, types.embedding).forward(t);
+      else models::gemma3_graph<any>(c, types.embedding).forward(t);
       break;
     case architecture::gemma_embedding:
       models::gemma_embedding_graph<any>(c, types.embedding).forward(t);

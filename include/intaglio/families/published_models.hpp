@@ -45,6 +45,7 @@ inline constexpr std::array published_models{
     entry_of<models::falcon3_10b_158<>>(),
     entry_of<models::falcon_e_1b<>>(),
     entry_of<models::falcon_e_3b<>>(),
+    entry_of<models::bitnet_embedding_06b<>>(),
     coded_entry<models::mistral_7b>(),
     coded_entry<models::mistral_7b_v01>(),
     coded_entry<models::mistral_7b_v03>(),

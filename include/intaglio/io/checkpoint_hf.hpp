@@ -359,6 +359,22 @@ template <class File>
   }
 }
 
+/// Finds norms in front of single matrices. No key of bitnet-embedding's config.json states them: its matrices are
+/// BitLinear's, ternary with int8 inputs.
+template <class Tensor>
+[[gnu::cold]] void note_projection_norms(const std::vector<Tensor>& tensors, checkpoint_builder& builder,
+                                         decoder_config& config) {
+  if (!family_of(config.model_type).projection_norms || config.projection_norm_eps != 0 ||
+      std::none_of(tensors.begin(), tensors.end(),
+                   [](const Tensor& each) { return each.name.ends_with("layers.0.self_attn.q_proj.norm.weight"); }))
+    return;
+  config.projection_norm_eps = config.rms_norm_eps;
+  if (config.ternary) return;
+  config.ternary = true;
+  config.activation_type = dtype::i8;
+  builder.warn("matrices have norms of their own: they are computed as BitNet's, ternary and with int8 inputs");
+}
+
 /// Adds the weights of one form to the builder, and what they say about the head.
 template <class File>
 [[gnu::cold]] void collect_hf_weights(weight_files<File> model, checkpoint_builder& builder, hf_config& config) {
@@ -375,6 +391,7 @@ template <class File>
     config.config.tie_word_embeddings = true;
     builder.warn("the model has no head: its embedding stands in, and it is good for embeddings alone");
   }
+  note_projection_norms(tensors, builder, config.config);
   builder.config() = config.config;
   for (const std::string& line : model.warnings()) builder.add_warning(line);
   const auto files = adopt_files(std::move(model), builder);

@@ -356,6 +356,9 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
     out.set(prefix + "attention.sliding_window_pattern", from_first ? windows_from_first(c) : c.sliding_window_pattern);
     if (c.rope_local_base_freq != 0.f) out.set(prefix + "rope.freq_base_swa", c.rope_local_base_freq);
   }
+  if (c.projection_norm_eps != 0 && c.projection_norm_eps != c.rms_norm_eps)
+    warnings.push_back("GGUF has no epsilon for norms of single matrices; the model's is " +
+                       number_text(c.projection_norm_eps) + ", not its rms_norm_eps " + number_text(c.rms_norm_eps));
   if (c.query_pre_attn_scalar != 0)
     warnings.push_back("GGUF has no query_pre_attn_scalar; the model's is " + std::to_string(c.query_pre_attn_scalar) +
                        ", not its head_dim " + std::to_string(c.head_dim));

@@ -236,8 +236,11 @@ class hf_config_reader : public hf_mixtures {
     if (linear != "bitlinear" && linear != "autobitlinear")
       document_.refuse("quantization_config.linear_class", "bitlinear or autobitlinear",
                        "'" + printable(linear, 40) + "'");
-    if (quantization["use_rms_norm"].boolean_or(false))
-      document_.refuse("quantization_config.use_rms_norm", "false", "true");
+    if (quantization["use_rms_norm"].boolean_or(false)) {
+      if (!ternary) document_.refuse("quantization_config.use_rms_norm", "false", "true");
+      const json_place eps = quantization["rms_norm_eps"];
+      out_.config.projection_norm_eps = eps.present() ? eps.real() : 1e-6f;  // BitNetQuantConfig's
+    }
     out_.scale_divides = linear == "bitlinear";
     if (!ternary) return;
     out_.config.ternary = true;

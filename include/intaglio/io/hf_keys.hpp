@@ -467,7 +467,7 @@ inline constexpr config_key_rule hf_quantization_key_rules[] = {
     {"linear_class"},
     {"use_rms_norm"},
     {"quantization_mode", config_key_use::harmless},  // the weights' type shows it
-    {"rms_norm_eps", config_key_use::harmless},       // belongs to use_rms_norm
+    {"rms_norm_eps", config_key_use::harmless},       // read with use_rms_norm
     {"modules_to_not_convert", config_key_use::harmless},
 };
 

@@ -208,6 +208,9 @@ inline constexpr std::array<hf_part, 2> hf_stream_matrices{
 inline constexpr std::array<hf_part, 2> hf_aliases{
     {{"shared_mlp.input_linear", "ffn_gate_up"}, {"shared_mlp.output_linear", "ffn_down"}}};
 
+/// What follows a matrix's name in that of its own norm: microsoft's bitnet-embedding, and transformers' AutoBitLinear.
+inline constexpr std::array<std::string_view, 2> projection_norm_ends{".norm", ".rms_norm"};
+
 /// The GGUF name of a tensor; "model.layers.0.mlp.up_proj.weight_scale" becomes "blk.0.ffn_up.weight_scale". Absent for
 /// other names.
 [[gnu::cold]] inline std::optional<std::string> gguf_name(std::string_view name, architecture type) {
@@ -256,6 +259,11 @@ inline constexpr std::array<hf_part, 2> hf_aliases{
       if (what != "weight" && what != "weight_scale" && what != "bias") return std::nullopt;
       for (const auto& [hf, gguf] : hf_parts(family_of(type)))
         if (hf == part) return "blk." + std::string(layer) + "." + std::string(gguf) + "." + std::string(what);
+      if (family_of(type).projection_norms && what == "weight")
+        for (const std::string_view end : projection_norm_ends)
+          for (const auto& [hf, gguf] : hf_parts(family_of(type)))
+            if (part.starts_with(hf) && part.substr(hf.size()) == end)
+              return "blk." + std::string(layer) + "." + std::string(gguf) + "_norm_in.weight";
       for (const auto& [hf, gguf] : hf_aliases)
         if (hf == part && family_of(type).multipliers)
           return "blk." + std::string(layer) + "." + std::string(gguf) + "." + std::string(what);
@@ -330,9 +338,10 @@ inline std::string hf_name(std::string_view name, architecture type) {
       if (name.substr(dot + 1) == gguf && has_tails(family_of(type), hf))
         return "model.layers." + std::string(name.substr(4, dot - 4)) + "." + std::string(hf);
     for (const auto& [hf, gguf] : hf_parts(family_of(type)))
-      for (const std::string_view end : {".weight", ".bias"})
+      for (const auto& [end, hf_end] :
+           {hf_part{".weight", ".weight"}, {".bias", ".bias"}, {"_norm_in.weight", ".norm.weight"}})
         if (name.substr(dot + 1).starts_with(gguf) && name.substr(dot + 1 + gguf.size()) == end)
-          return "model.layers." + std::string(name.substr(4, dot - 4)) + "." + std::string(hf) + std::string(end);
+          return "model.layers." + std::string(name.substr(4, dot - 4)) + "." + std::string(hf) + std::string(hf_end);
   }
   return std::string(name);
 }

@@ -65,6 +65,7 @@ inline constexpr number_range number_ranges[] = {
     {"max_position_embeddings", [](const decoder_config& c) -> double { return c.max_position_embeddings; }, 1,
      config_limits::max_position_embeddings},
     {"rms_norm_eps", [](const decoder_config& c) -> double { return c.rms_norm_eps; }, 0, 1, true},
+    {"projection_norm_eps", [](const decoder_config& c) -> double { return c.projection_norm_eps; }, 0, 1, true, true},
     {"rope_theta", [](const decoder_config& c) -> double { return c.rope_theta; }},
     {"rope_local_base_freq", [](const decoder_config& c) -> double { return c.rope_local_base_freq; }, 1, 0, false,
      true},
@@ -434,6 +435,7 @@ template <class Compare>
   for (const auto& [key, of] :
        {std::pair{"use_qk_norm", &decoder_config::use_qk_norm}, {"attention_bias", &decoder_config::attention_bias}})
     compare(key, engraved.*of, file.*of, truth);
+  compare("projection_norm_eps", engraved.projection_norm_eps, file.projection_norm_eps, number_text);
   compare("rope_factors", engraved.rope_factors, file.rope_factors, [](const longrope_factors& factors) {
     std::string text = "long";
     for (std::size_t i = 0; i < 3; ++i) text += " " + number_text(factors.long_factor[i]);

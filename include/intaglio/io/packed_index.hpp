@@ -188,6 +188,7 @@ void packed_fields(Stream& with, Index& index) {
   with.number(c.rotary_dim, "rotary_dim");
   with.flag(c.use_qk_norm, "use_qk_norm");
   with.flag(c.attention_bias, "attention_bias");
+  with.number(c.projection_norm_eps, "projection_norm_eps");
   for (auto& word : c.recurrent_layers.words) with.number(word, "recurrent_layers");
   for (auto& word : c.ffn_layers.words) with.number(word, "ffn_layers");
   for (auto& word : c.expert_layers.words) with.number(word, "expert_layers");

@@ -215,6 +215,8 @@ inline void add_dense_products(const decoder_config& c, std::vector<tensor_rule>
     const auto add = [&](std::string_view name, tensor_role role, std::uint64_t rows, std::uint64_t columns) {
       out.push_back({prefix + std::string(name) + (role == bias ? ".bias" : ".weight"), role, rows, columns});
       if (is_ternary(c) && role == matrix) out.push_back({prefix + std::string(name) + ".scale", factor, 1, 1, true});
+      if (c.projection_norm_eps != 0 && role == matrix)
+        out.push_back({prefix + std::string(name) + "_norm_in.weight", norm, 1, columns});
     };
     if (facts.norms_before) add("attn_norm", norm, 1, hidden);
     const auto add_own = [&](std::string_view name, tensor_role role, std::uint64_t rows, std::uint64_t columns) {

@@ -25,30 +25,32 @@ constexpr float embedding_scale(std::uint32_t hidden_size, dtype embedding) {
 }
 
 /// A block of a Gemma 3 or, without norms of q and k, of a Gemma 2.
-template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::rms>
+template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::rms,
+          dtype A = graph::input_type<W>>
 constexpr auto gemma3_block(const decoder_config& c, const graph::attention_reach& reach) {
   using namespace intaglio::graph;
   // clang-format off
   return residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
-                | self_attention<W, input_type<W>, Norm>{c, reach}
-                | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size}
+                | self_attention<W, A, Norm>{c, reach}
+                | linear<W, A>{"attn_output.weight", c.q_size(), c.hidden_size, {}, c.projection_norm_eps}
                 | rms_norm{"post_attention_norm.weight", c.rms_norm_eps})
        | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
-                | FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act}
-                | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}
+                | ffn_of<FFN<W, A>>(c)
+                | linear<W, A>{"ffn_down.weight", c.intermediate_size, c.hidden_size, {}, c.projection_norm_eps}
                 | rms_norm{"post_ffw_norm.weight", c.rms_norm_eps});
   // clang-format on
 }
 
 /// The layers of a Gemma 3 or a Gemma 2, for a model type and for plans that are made at run time.
-template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::rms>
+template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::rms,
+          dtype A = graph::input_type<W>>
 constexpr auto gemma3_graph(const decoder_config& c, dtype embedding_type) {
   using namespace intaglio::graph;
   // clang-format off
   return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type,
                      embedding_scale(c.hidden_size, embedding_type)}
-       | repeat(c.num_hidden_layers, every(c.sliding_window_pattern, gemma3_block<W, FFN, Norm>(c, sliding(c)),
-                                              gemma3_block<W, FFN, Norm>(c, full(c))))
+       | repeat(c.num_hidden_layers, every(c.sliding_window_pattern, gemma3_block<W, FFN, Norm, A>(c, sliding(c)),
+                                              gemma3_block<W, FFN, Norm, A>(c, full(c))))
        | rms_norm{"output_norm.weight", c.rms_norm_eps}
        | lm_head{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type, c.final_logit_softcapping};
   // clang-format on
@@ -61,7 +63,9 @@ template <const decoder_config& c, dtype W = dtype::bf16, dtype D = graph::head_
 struct gemma3 {
   static constexpr const decoder_config& config = c;
 
-  static constexpr auto graph() { return gemma3_graph<W, FFN>(c, D); }
+  static constexpr auto graph() {
+    return gemma3_graph<W, FFN, graph::qk_norm::rms, c.ternary ? c.activation_type : graph::input_type<W>>(c, D);
+  }
 };
 
 /// google/gemma-3-270m-it

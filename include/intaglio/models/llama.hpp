@@ -23,17 +23,17 @@ template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::
           graph::qkv_bias Bias = graph::qkv_bias::none, dtype A = graph::input_type<W>>
 constexpr auto llama_body(const decoder_config& c, dtype embedding_type) {
   using namespace intaglio::graph;
-  const float eps = c.rms_norm_eps / (c.residual_multiplier * c.residual_multiplier);
+  const float eps = c.rms_norm_eps / (c.residual_multiplier * c.residual_multiplier), own = c.projection_norm_eps;
   // clang-format off
   return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type,
                    c.embedding_multiplier / c.residual_multiplier}
        | repeat(c.num_hidden_layers,
              residual(rms_norm{"attn_norm.weight", eps}
                     | self_attention<W, A, Norm, Bias>{c}
-                    | linear<W, A>{"attn_output.weight", c.q_size(), c.hidden_size})
+                    | linear<W, A>{"attn_output.weight", c.q_size(), c.hidden_size, {}, own})
            | residual(rms_norm{ffn_norm_of(c), eps}
-                    | FFN<W, A>{c.hidden_size, c.intermediate_size, c.hidden_act}
-                    | linear<W, A>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
+                    | ffn_of<FFN<W, A>>(c)
+                    | linear<W, A>{"ffn_down.weight", c.intermediate_size, c.hidden_size, {}, own}))
        | rms_norm{"output_norm.weight", eps, 1 / c.logits_scaling};
   // clang-format on
 }

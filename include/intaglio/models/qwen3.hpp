@@ -92,6 +92,21 @@ template <dtype W = dtype::bf16>
 struct qwen3_embedding_06b : qwen3<qwen3_embedding_06b_config, W> {
   static constexpr std::string_view name = "qwen3_embedding_06b";
 };
+/// microsoft/bitnet-embedding-0.6b: ternary, with a norm in front of each matrix; sizes from microsoft/BitNet,
+/// docs/bitnet-embeddings-i2s-guide.md
+inline constexpr decoder_config bitnet_embedding_06b_config = [] {
+  decoder_config c = qwen3_06b_config;
+  c.max_position_embeddings = 32'768;
+  c.activation_type = dtype::i8;
+  c.ternary = true;
+  c.projection_norm_eps = c.rms_norm_eps;
+  return c;
+}();
+/// @tparam H of the embedding
+template <dtype H = dtype::f16>
+struct bitnet_embedding_06b : qwen3<bitnet_embedding_06b_config, dtype::i2_s, H, H> {
+  static constexpr std::string_view name = "bitnet_embedding_06b";
+};
 template <dtype W = dtype::bf16>
 struct qwen3_06b : qwen3<qwen3_06b_config, W> {
   static constexpr std::string_view name = "qwen3_06b";

@@ -26,6 +26,25 @@ constexpr ir::value_id activations(ir::trace& t, ir::value_id x, std::string_vie
   else return x;
 }
 
+/// The norm in front of one matrix, which other matrices of the same input do not share: "attn_q_norm_in.weight" for
+/// "attn_q.weight".
+/// @source microsoft/BitNet, docs/bitnet-embeddings-i2s-guide.md (BitLinear)
+constexpr std::string_view projection_norm(std::string_view weight) {
+  constexpr std::string_view names[] = {"attn_q_norm_in.weight",      "attn_k_norm_in.weight",   "attn_v_norm_in.weight",
+                                        "attn_output_norm_in.weight", "ffn_gate_norm_in.weight", "ffn_up_norm_in.weight",
+                                        "ffn_down_norm_in.weight"};
+  const std::string_view stem = weight.substr(0, weight.find('.'));
+  for (const std::string_view each : names)
+    if (each.substr(0, each.find("_norm_in")) == stem) return each;
+  return {};
+}
+
+/// x as the product with this matrix reads it, behind the matrix's own norm.  @param eps of that norm; 0: there is none
+template <dtype A>
+constexpr ir::value_id product_input(ir::trace& t, ir::value_id x, std::string_view weight, float eps) {
+  return activations<A>(t, eps == 0 ? x : t.rms_norm(x, projection_norm(weight), eps), weight);
+}
+
 /// Matrix product y = W x + b; there is no b where no bias is named.
 /// @tparam W any float or quantised type
 /// @shape  weight: [out, in]; bias: [out] f32; x: [tokens, in] f32; y: [tokens, out] f32
@@ -36,8 +55,9 @@ struct linear {
   std::string_view weight;  ///< the tensor's name
   std::uint32_t in, out;    ///< its columns and rows
   std::string_view bias{};  ///< the name of the bias; empty: none
+  float norm_eps = 0;       ///< epsilon of the matrix's own norm; 0: it has none
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
-    const ir::value_id y = t.matmul(activations<A>(t, x, weight), weight, out, in, W);
+    const ir::value_id y = t.matmul(product_input<A>(t, x, weight, norm_eps), weight, out, in, W);
     return bias.empty() ? y : t.bias(y, bias);
   }
 };

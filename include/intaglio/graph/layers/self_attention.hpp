@@ -55,6 +55,7 @@ struct self_attention {
   float scale, eps;     ///< factor of scores, 0: by head_dim; epsilon of the norms of q and k
   float softcap;        ///< bound of scores; 0: none
   bool normed, biased;  ///< whether the config has the norms and biases that the template names
+  float norm_eps;       ///< epsilon of the norms attn_q_norm_in, attn_k_norm_in, attn_v_norm_in; 0: none
 
   /// Attention of a model whose layers are all of one kind.
   constexpr self_attention(const decoder_config& c)
@@ -63,7 +64,8 @@ struct self_attention {
   constexpr self_attention(const decoder_config& c, const attention_reach& r)
       : hidden_size(c.hidden_size), num_attention_heads(c.num_attention_heads),
         num_key_value_heads(c.num_key_value_heads), head_dim(c.head_dim), reach(r), scale(score_scale(c, r)),
-        eps(c.rms_norm_eps), softcap(c.attn_logit_softcapping), normed(c.use_qk_norm), biased(c.attention_bias) {
+        eps(c.rms_norm_eps), softcap(c.attn_logit_softcapping), normed(c.use_qk_norm), biased(c.attention_bias),
+        norm_eps(c.projection_norm_eps) {
     if (all_turn(c)) reach.rope.scaling.attention_factor = 1;
   }
 
@@ -80,10 +82,11 @@ struct self_attention {
   }
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
-    const ir::value_id h = activations<A>(t, x, "attn_q.weight");
+    const ir::value_id h = product_input<A>(t, x, "attn_q.weight", norm_eps);
+    const auto own = [&](std::string_view w) { return norm_eps == 0 ? h : product_input<A>(t, x, w, norm_eps); };
     ir::value_id q = t.matmul(h, "attn_q.weight", num_attention_heads * head_dim, hidden_size, W);
-    ir::value_id k = t.matmul(h, "attn_k.weight", num_key_value_heads * head_dim, hidden_size, W);
-    ir::value_id v = t.matmul(h, "attn_v.weight", num_key_value_heads * head_dim, hidden_size, W);
+    ir::value_id k = t.matmul(own("attn_k.weight"), "attn_k.weight", num_key_value_heads * head_dim, hidden_size, W);
+    ir::value_id v = t.matmul(own("attn_v.weight"), "attn_v.weight", num_key_value_heads * head_dim, hidden_size, W);
     if (Bias == qkv_bias::added && biased) {
       q = t.bias(q, "attn_q.bias");
       k = t.bias(k, "attn_k.bias");

@@ -15,9 +15,10 @@ struct ungated_ffn {
   activation act;                                ///< config.json's activation
   std::string_view bias{};                       ///< the name of the bias; empty: none
   std::string_view weight = "ffn_up.weight";     ///< the name of the matrix
+  float norm_eps = 0;                            ///< epsilon of the norm ffn_up_norm_in; 0: there is none
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
-    const ir::value_id h = activations<A>(t, x, weight);
+    const ir::value_id h = product_input<A>(t, x, weight, norm_eps);
     const ir::value_id up = t.matmul(h, weight, intermediate_size, hidden_size, W);
     return t.activated(bias.empty() ? up : t.bias(up, bias), act);
   }

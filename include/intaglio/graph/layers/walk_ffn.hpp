@@ -31,9 +31,10 @@ struct feature_ffn {
   static_assert(!ternary || K == 0, "a walk of ternary weights reads what is on, whose number is the input's");
   std::uint32_t hidden_size, intermediate_size;  ///< columns and rows of gate and up
   shader::activation_function act;               ///< config.json's; ternary weights need squared ReLU
+  float norm_eps = 0;                            ///< as gated_ffn's
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
-    const ir::value_id h = gated_ffn<W, A>{hidden_size, intermediate_size, act}.forward(t, x);
+    const ir::value_id h = gated_ffn<W, A>{hidden_size, intermediate_size, act, norm_eps}.forward(t, x);
     if (ternary) t.walk(h);
     else t.walk_nearest(h, K == 0 || K > intermediate_size ? intermediate_size : K);
     if (Trace != 0) t.keep_trace(h, Trace);
@@ -69,9 +70,10 @@ struct traced_ffn {
                 "traced is for ternary weights with int8 inputs, and for products of f32 inputs");
   std::uint32_t hidden_size, intermediate_size;  ///< columns and rows of gate and up
   shader::activation_function act;               ///< config.json's
+  float norm_eps = 0;                            ///< as gated_ffn's
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
-    const ir::value_id h = gated_ffn<W, A>{hidden_size, intermediate_size, act}.forward(t, x);
+    const ir::value_id h = gated_ffn<W, A>{hidden_size, intermediate_size, act, norm_eps}.forward(t, x);
     t.keep_trace(h, Trace);
     return h;
   }

@@ -85,6 +85,31 @@ class graph_reader {
         return k;
     return nowhere;
   }
+  /// What a norm reads that only this product uses; none where the product has no norm of its own.
+  constexpr ir::value_id under_own_norm(std::size_t product) const {
+    ir::value_id id = at(product).in[0];
+    for (std::size_t i = product; i-- > 0 && uses(id) == 1;) {
+      if (at(i).out != id) continue;
+      if (at(i).kind == kind::rms_norm && at(i).head_dim == 0) return at(i).in[0];
+      if (at(i).kind != kind::quantize) return ir::none;
+      id = at(i).in[0];
+    }
+    return ir::none;
+  }
+  /// The next unmerged product after i behind another norm of the same value.
+  constexpr std::size_t reader_by_own_norm(std::size_t i) const {
+    const ir::value_id x = under_own_norm(i);
+    for (std::size_t k = i + 1; k < graph_.ops.size() && x != ir::none; ++k)
+      if (!taken_[k] && together(at(k), at(i)) && product(at(k)) && under_own_norm(k) == x) return k;
+    return nowhere;
+  }
+  /// Whether all readers of a norm are norms: its value is stored.
+  constexpr bool only_for_norms(std::size_t i) const {
+    std::uint32_t readers = 0;
+    for (const auto& o : graph_.ops)
+      if (o.kind == kind::rms_norm && o.in[0] == at(i).out && together(o, at(i))) ++readers;
+    return at(i).head_dim == 0 && readers != 0 && readers == uses(at(i).out);
+  }
   /// The next product of the same input whose weight has the same type.
   constexpr std::size_t sibling(std::size_t i) const {
     std::size_t k = reader_of_input(i);

@@ -102,7 +102,7 @@ class qkv_rules : public stream_rules {
   }
 
  private:
-  /// The ops of q, k and v of one input up to the cache; `nowhere` for an op that the model lacks.
+  /// The ops of q, k and v, of one input or each behind a norm of its own, up to the cache; `nowhere` for an op that the model lacks.
   struct qkv {
     std::array<std::size_t, 3> products{nowhere, nowhere, nowhere}, biases{nowhere, nowhere, nowhere};
     std::size_t q_norm = nowhere, k_norm = nowhere, v_norm = nowhere, q_rope = nowhere, k_rope = nowhere,
@@ -118,11 +118,14 @@ class qkv_rules : public stream_rules {
   };
 
   constexpr qkv find_qkv(std::size_t q) const {
+    if (const auto k = reader_of_input(q); k != nowhere) return find_qkv(q, k, reader_of_input(k));
+    if (const auto k = reader_by_own_norm(q); k != nowhere)
+      if (const qkv all = find_qkv(q, k, reader_by_own_norm(k)); all.found()) return all;
+    return find_query(q);
+  }
+  constexpr qkv find_qkv(std::size_t q, std::size_t k, std::size_t v) const {
     qkv out;
-    out.products[0] = q;
-    out.products[1] = reader_of_input(q);
-    if (out.products[1] == nowhere) return find_query(q);
-    out.products[2] = reader_of_input(out.products[1]);
+    out.products = {q, k, v};
     const bool k_is_v = out.products[2] == nowhere && uses(given(out.products[1])) == 2;
     if (k_is_v) out.products[2] = out.products[1];
     std::array<ir::value_id, 3> y{};
@@ -179,8 +182,9 @@ class qkv_rules : public stream_rules {
     return out;
   }
 
-  /// How many of q, k and v, in this order, share one codec.
+  /// How many of q, k and v, in this order, share one input and one codec.
   constexpr std::size_t of_one_codec(const qkv& of) const {
+    if (at(of.products[0]).in[0] != at(of.products[1]).in[0]) return 1;
     const dtype type = weight_type(at(of.products[0]));
     if (type != weight_type(at(of.products[1]))) return 1;
     return type != weight_type(at(of.products[2])) ? 2 : 3;

@@ -56,7 +56,8 @@ class stream_rules : public graph_reader {
     n.norm = o.weight;
     n.eps = o.eps;
     const bool last = uses(o.out) == 0 && o.head_dim == 0;  // an encoder's last norm, which no op follows
-    if ((uses(o.out) != 1 && !last) || o.weight == ir::none) return n;
+    const bool stored = last || only_for_norms(i);
+    if ((uses(o.out) != 1 && !stored) || o.weight == ir::none) return n;
     if (const auto q = reader(o.out, kind::quantize, i); q != nowhere) {
       take(n, i), take(n, q);
       n.lowered = true;
@@ -84,7 +85,7 @@ class stream_rules : public graph_reader {
         n.factor = at(s).weight;
         n.out = at(s).out;
       }
-    } else if (last || (o.head_dim != 0 && weight_width(o) == graph_.values[static_cast<std::size_t>(o.out)].width) ||
+    } else if (stored || (o.head_dim != 0 && weight_width(o) == graph_.values[static_cast<std::size_t>(o.out)].width) ||
                (o.head_dim == 0 && (reader(o.out, kind::add, i) != nowhere ||  // a sum that is added to another value
                                     reader(o.out, kind::streams, i, 1) != nowhere))) {
       take(n, i);
