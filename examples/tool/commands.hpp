@@ -181,6 +181,8 @@ void chat(const chat_options& options, const common_options& common);
 void plan(const plan_options& options, const common_options& common);
 void bench(const bench_options& options, const common_options& common);
 void tune(const tune_options& options, const common_options& common);
+/// The codecs that convert writes, for messages.
+std::string converted_codecs();
 void convert(const convert_options& options);
 void index(const index_options& options);
 void walk_run(const walk_options& options);

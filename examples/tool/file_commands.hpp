@@ -111,12 +111,7 @@ class file_commands : public story_commands {
     c->add_option("IN", convert_.in, "GGUF file or folder")->required();
     c->add_option("OUT", convert_.out, "GGUF file, or *.safetensors for the tensors alone; written whole or not at all")
         ->required();
-    c->add_option(
-         "--codec", convert_.codec,
-         "f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, mxfp4, bcml1, tq1_0, "
-         "tq2_0 or i2_s")
-        ->type_name("C")
-        ->required();
+    c->add_option("--codec", convert_.codec, "one of " + converted_codecs())->type_name("C")->required();
     c->add_option("--embedding", convert_.embedding,
                   "codec of embedding and head; default: the same, but f16 beside ternary codecs and bcml1")
         ->type_name("C");

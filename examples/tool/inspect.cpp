@@ -58,7 +58,6 @@ json config_json(const decoder_config& c) {
   if (c.query_pre_attn_scalar != 0) out["query_pre_attn_scalar"] = c.query_pre_attn_scalar;
   if (c.ternary) out["ternary"] = true;
   if (c.rotary_dim != 0) out["rotary_dim"] = c.rotary_dim;
-  if (c.projection_norm_eps != 0) out["projection_norm_eps"] = c.projection_norm_eps;
   if (family_of(c.model_type).optional_norms) out["use_qk_norm"] = c.use_qk_norm;
   if (family_of(c.model_type).optional_biases) out["attention_bias"] = c.attention_bias;
   if (c.no_rope_layer_interval != 0) out["no_rope_layer_interval"] = c.no_rope_layer_interval;
@@ -282,15 +281,12 @@ void check(const check_options& options) {
              std::to_string(report.warnings.size()) + (report.warnings.size() == 1 ? " warning" : " warnings"));
 }
 
+std::string converted_codecs() { return io::encodable_types() + " bcml1 i2_s"; }
+
 void convert(const convert_options& options) {
   const auto named = [](const char* option, const std::string& text) {
     const auto codec = dtype_from_name(text);
-    if (!codec)
-      throw argument_error(
-          option,
-          "f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, mxfp4, bcml1, tq1_0, "
-          "tq2_0 or i2_s",
-          "'" + printable(text, 40) + "'");
+    if (!codec) throw argument_error(option, "one of " + converted_codecs(), "'" + printable(text, 40) + "'");
     return *codec;
   };
   io::convert_options wanted{

@@ -136,7 +136,6 @@ struct counted_model {
 /// the tensors' shapes. The number of a Gemma 3 is that of its text model.
 constexpr std::array counted_models{
     counted_model{"falcon_e_1b", 1'719'764'992},         counted_model{"falcon_e_3b", 3'053'586'432},
-    counted_model{"bitnet_embedding_06b", 596'336'640},
     counted_model{"mistral_7b_v03", 7'248'023'552},      counted_model{"mistral_nemo_12b", 12'247'782'400},
     counted_model{"mistral_small_24b", 23'572'403'200},  counted_model{"mixtral_8x22b", 140'630'071'296},
     counted_model{"llama_32_3b", 3'212'749'824},         counted_model{"llama_33_70b", 70'553'706'496},
@@ -149,6 +148,7 @@ constexpr std::array counted_models{
     counted_model{"qwen3_30b_a3b_2507", 30'532'122'624}, counted_model{"qwen3_235b_a22b", 235'093'634'560},
     counted_model{"qwen35_27b", 26'895'998'464},         counted_model{"olmo2_13b", 13'716'198'400},
     counted_model{"olmo2_32b", 32'234'279'936},          counted_model{"nemotron_nano_12b_v2", 12'310'001'152},
+    counted_model{"bitnet_embedding_06b", 596'336'640},
 };
 
 }  // namespace

@@ -762,8 +762,9 @@ TEST_CASE("hf_config: ternary layers of a Llama do not become plain ones") {
   CHECK(read(with("llama", R"("quantization_config":{"quant_method":"bitnet"})")).config.projection_norm_eps == 0);
   CHECK(read(with("llama", R"("quantization_config":{"quant_method":"bitnet","use_rms_norm":true})"))
             .config.projection_norm_eps == 1e-6f);
-  CHECK(read(with("qwen2", R"("quantization_config":{"quant_method":"bitnet","use_rms_norm":true,"rms_norm_eps":1e-5})"))
-            .config.projection_norm_eps == 1e-5f);
+  CHECK(
+      read(with("qwen2", R"("quantization_config":{"quant_method":"bitnet","use_rms_norm":true,"rms_norm_eps":1e-5})"))
+          .config.projection_norm_eps == 1e-5f);
   CHECK_THAT(refusal(with("llama", R"("quantization_config":{"quant_method":"bitnet","use_rms_norm":1})")),
              ContainsSubstring("use_rms_norm"));
 }

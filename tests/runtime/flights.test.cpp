@@ -34,3 +34,16 @@ TEST_CASE("one that was found done has no time, nor has the one behind it that w
   line.add({.number = 3, .at = start + 20ms});
   CHECK(line.end_oldest(true, start + 21ms).took_ms == 1.0);
 }
+
+TEST_CASE("no submission took longer than from before it was submitted until its end was seen") {
+  flights line;
+  const flights::clock::time_point start{1h};
+  line.add({.number = 1, .at = start + 2ms, .from = start});
+  line.add({.number = 2, .at = start + 4ms, .from = start + 3ms});
+  CHECK(line.end_oldest(false, start + 10ms).at_most_ms == 10.0);
+  CHECK(line.end_oldest(false, start + 30ms).at_most_ms == 27.0);
+  line.add({.number = 3, .at = start + 41ms, .from = start + 40ms});
+  const auto waited = line.end_oldest(true, start + 45ms);
+  CHECK(waited.took_ms == 4.0);
+  CHECK(waited.at_most_ms == 5.0);
+}

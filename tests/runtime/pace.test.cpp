@@ -55,3 +55,29 @@ TEST_CASE("measurements that say nothing are ignored") {
   CHECK(speed.segment_ms() == 0);
   CHECK(speed.allowed(100) == 1);
 }
+
+TEST_CASE("bounds count as times until a time is measured, and then only where they are shorter") {
+  pace speed;
+  speed.observe_at_most(1, 16);
+  CHECK(speed.segment_ms() == 16.0);
+  CHECK(speed.latest_ms() == 0);
+  CHECK(speed.allowed(100) == 2);
+  speed.observe_at_most(2, 16);
+  CHECK(speed.segment_ms() == 8.0);
+  CHECK(speed.allowed(100) == 4);
+  speed.observe_at_most(2, 20);  // the work may have grown
+  CHECK(speed.segment_ms() == 10.0);
+  speed.observe_at_most(4, 16);
+  CHECK(speed.segment_ms() == 4.0);
+  speed.observe(1, 0.5);
+  CHECK(speed.segment_ms() == 0.5);
+  CHECK(speed.latest_ms() == 0.5);
+  speed.observe_at_most(1, 16);
+  CHECK(speed.segment_ms() == 0.5);
+  speed.observe_at_most(8, 2);
+  CHECK(speed.segment_ms() == 0.25);
+  CHECK(speed.latest_ms() == 0.5);
+  speed.observe_at_most(0, 1);
+  speed.observe_at_most(1, -1);
+  CHECK(speed.segment_ms() == 0.25);
+}

@@ -305,6 +305,45 @@ TEST_CASE("a program's own loop drives a generation within a budget") {
   CHECK_THROWS_AS(f.session.begin({.max_tokens = 15}).advance(0), argument_error);
 }
 
+TEST_CASE("a program that only advances submits more at a time within its budget, with timestamps and without") {
+  for (const auto& [table, takes_times] :
+       {std::pair{&fable_table(), true}, std::pair{&fable_table(), false}, std::pair{&fable_portable_table(), true}}) {
+    fable f({table});
+    const_cast<runtime::executor&>(f.session.executor()).take_times(takes_times);
+    const runtime::executor& run = f.session.executor();
+    const auto ids = prompt(f.session);
+    constexpr std::uint32_t tokens = 24;
+    struct told {
+      std::vector<std::int32_t> ids;
+      std::uint64_t submits, pieces;
+    };
+    const auto advance_all = [&](double budget_ms) {
+      f.session.reset();
+      const runtime::executor_counters before = run.counters();
+      auto stream = f.session.begin(ids, {.max_tokens = tokens, .stop_at_end = false});
+      while (stream.advance(budget_ms)) std::this_thread::yield();
+      const std::uint64_t passes = run.counters().passes - before.passes;
+      return told{stream.result().ids, run.counters().submits - before.submits,
+                  (passes - tokens) * run.segments(runtime::pass_kind::prefill) +
+                      std::uint64_t{tokens} * run.segments(runtime::pass_kind::decode)};
+    };
+    constexpr double least_ms = 1e-6;
+    CAPTURE(takes_times, f.on.device.limits().timestamp_bits, run.segments(runtime::pass_kind::decode));
+    const told small = advance_all(least_ms);
+    CHECK(small.submits == small.pieces);
+    CHECK(run.speed(runtime::pass_kind::decode).segment_ms() > 0);
+    CHECK(run.speed(runtime::pass_kind::prefill).segment_ms() > 0);
+    const told large = advance_all(1e9);
+    CHECK(large.pieces == small.pieces);
+    CHECK(large.submits < large.pieces);
+    CHECK(run.speed(runtime::pass_kind::decode).allowed(1e9) > 1);
+    const told again = advance_all(least_ms);
+    CHECK(again.submits == again.pieces);
+    CHECK(large.ids == small.ids);
+    CHECK(again.ids == small.ids);
+  }
+}
+
 TEST_CASE("the first token of a generation goes to the device alone, those behind it together") {
   checked_device on;
   const std::array<const plan::table*, 1> tables{&fable_table()};

@@ -122,7 +122,9 @@ open_before = gauge("intaglio_connections")
 link = start(stream=False, **LARGE)
 check.wait_until(lambda: gauge("intaglio_running") == 8, 10, "they run")
 check.wait_until(lambda: gauge("intaglio_running") == 0, 60, "they are through")
-check.wait_until(lambda: gauge("intaglio_connections") <= open_before, LIMIT + 8, "who does not take its answer is dropped")
+check.wait_until(
+    lambda: gauge("intaglio_connections") <= open_before, LIMIT + 8, "who does not take its answer is dropped"
+)
 link.close()
 
 # Many of them: neither their answers nor their connections pile up.

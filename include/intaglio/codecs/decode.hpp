@@ -43,11 +43,18 @@ using all = decltype(behind_first(static_cast<std::tuple<void * INTAGLIO_BLOCK_C
 }  // namespace listed
 using all = listed::all;
 
+static_assert(
+    []<block_codec... C>(std::tuple<C...>*) {
+      return ((C::elements % 32 == 0 && C::elements <= 256 && info(C::type).block_elements == C::elements &&
+               info(C::type).block_bytes == C::bytes) &&
+              ...);
+    }(static_cast<all*>(nullptr)),
+    "a codec's block: expected the sizes in core/dtype.hpp, in multiples of 32 up to 256 weights");
+
 /// Calls `with.template operator()<C>()` for the codec C of this type. @return false where no codec has the type
 template <class With>
 constexpr bool with_codec(dtype type, With&& with) {
   return []<block_codec... C>(std::tuple<C...>*, dtype wanted, With& each) {
-    static_assert(((info(C::type).block_elements == C::elements && info(C::type).block_bytes == C::bytes) && ...));
     return ((C::type == wanted && (each.template operator()<C>(), true)) || ...);
   }(static_cast<all*>(nullptr), type, with);
 }

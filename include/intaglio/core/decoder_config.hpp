@@ -205,8 +205,8 @@ struct decoder_config {
   std::uint32_t num_dense_layers = 0;         ///< layers at the front whose FFNs have no experts
   std::uint32_t dense_intermediate_size = 0;  ///< intermediate_size of these, and of ffn_layers without experts
   // Fields of families in which only some models have these parts (core/family.hpp).
-  bool use_qk_norm = true;     ///< heads of q and k are normalised
-  bool attention_bias = true;  ///< q, k and v have biases
+  bool use_qk_norm = true;          ///< heads of q and k are normalised
+  bool attention_bias = true;       ///< q, k and v have biases
   float projection_norm_eps = 0.f;  ///< epsilon of the RMSNorm that each matrix of a layer has in front; 0: none has
 
   /// Elements of a token's queries.

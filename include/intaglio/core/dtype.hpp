@@ -108,6 +108,17 @@ inline constexpr dtype_info dtype_table[] = {
     {dtype::iq1_m, "iq1_m", 256, 56, 29},
 };
 
+static_assert(
+    [] {
+      for (std::size_t i = 0; i < std::size(dtype_table); ++i) {
+        if (static_cast<std::size_t>(dtype_table[i].type) != i) return false;
+        for (std::size_t k = 0; k < i; ++k)
+          if (dtype_table[i].ggml_type >= 0 && dtype_table[i].ggml_type == dtype_table[k].ggml_type) return false;
+      }
+      return true;
+    }(),
+    "a row of dtype_table: expected the order of dtype, and an id that no other row has");
+
 /// The facts of a type.
 constexpr const dtype_info& info(dtype type) { return dtype_table[static_cast<std::size_t>(type)]; }
 /// True for blocks of codes -1, 0 and 1.

@@ -28,8 +28,7 @@ struct family {
   std::string_view layers = "llama";  ///< the header of models/ with the family's layers, and the name of their
                                       ///< template in it
   bool ternary = false;               ///< matrices are ternary
-  bool may_be_ternary = false;        ///< matrices of some models are ternary
-  bool projection_norms = false;      ///< matrices of some models have a norm each in front of them (projection_norm_eps)
+  bool may_be_ternary = false;        ///< matrices of some models are ternary, or have a norm each in front of them
   bool head_norms = false;            ///< attn_q_norm, attn_k_norm: norms of each head of q and k
   bool optional_norms = false;        ///< only some models have head_norms (decoder_config::use_qk_norm)
   bool turned_norms = false;          ///< head_norms are behind the rotation: query_ and key_layernorm in safetensors
@@ -66,17 +65,16 @@ struct family {
   std::uint32_t default_dense_layers = 0;    ///< layers at the front without experts, where files have no value
   bool gated_shared_expert = false;          ///< each layer has a shared expert, which every token uses, with a gate
   std::uint32_t default_shared_width = 0;    ///< width of the shared expert where config.json has no value
-  std::uint32_t shared_experts = 0;  ///< shared experts without a gate, where config.json has no number; files count
-                                     ///< several, the library computes them as one; 0: there are none
-  bool moe_keys = false;             ///< config.json's keys of experts begin with moe_
-  bool draft_layers = false;         ///< files may have layers that draft tokens (multi-token prediction)
-  bool joint_gates = false;          ///< one matrix gives betas and alphas of delta rules
-  recurrence recurrent = recurrence::none;        ///< kind of the config's recurrent_layers
-  bool single_sublayers = false;                  ///< a layer is a state, attention or an FFN without a gate
-  bool ungated = false;                           ///< FFNs of all layers have no gate
-  bool embedding_norm = false;                    ///< the last norm is token_embd_norm, not output_norm
-  bool multipliers = false;                       ///< factors of embedding, scores, additions to the stream, and logits
-  bool softcaps = false;                          ///< scores and logits may be bounded by a scaled tanh
+  std::uint32_t shared_experts = 0;          ///< shared experts without a gate, if no key states them; 0: none
+  bool moe_keys = false;                     ///< config.json's keys of experts begin with moe_
+  bool draft_layers = false;                 ///< files may have layers that draft tokens (multi-token prediction)
+  bool joint_gates = false;                  ///< one matrix gives betas and alphas of delta rules
+  recurrence recurrent = recurrence::none;   ///< kind of the config's recurrent_layers
+  bool single_sublayers = false;             ///< a layer is a state, attention or an FFN without a gate
+  bool ungated = false;                      ///< FFNs of all layers have no gate
+  bool embedding_norm = false;               ///< the last norm is token_embd_norm, not output_norm
+  bool multipliers = false;                  ///< factors of embedding, scores, additions to the stream, and logits
+  bool softcaps = false;                     ///< scores and logits may be bounded by a scaled tanh
   float attn_softcap = 0.f, final_softcap = 0.f;  ///< defaults where files have no value
   bool encoder = false;                           ///< an encoder: tokens see each other; a text gives a vector
   bool layer_norms = false;                       ///< norms are LayerNorms with BERT's names: encoders
@@ -114,7 +112,6 @@ inline constexpr std::array<family, 39> families_table{{
      .config_names = "llama mistral mixtral",
      .gguf_names = "llama",
      .may_be_ternary = true,
-     .projection_norms = true,
      .gguf_rows_in_pairs = true,
      .experts = mixtures::some,
      .rope_factors = true},
@@ -123,7 +120,6 @@ inline constexpr std::array<family, 39> families_table{{
      .gguf_names = "gemma3",
      .layers = "gemma3",
      .may_be_ternary = true,
-     .projection_norms = true,
      .head_norms = true,
      .norms_behind = true,
      .window_interval = 6,
@@ -136,7 +132,6 @@ inline constexpr std::array<family, 39> families_table{{
      .gguf_names = "qwen3 qwen3vl",
      .layers = "qwen3",
      .may_be_ternary = true,
-     .projection_norms = true,
      .head_norms = true,
      .window = gguf_window::inert,
      .default_head_dim = 128},
@@ -156,7 +151,6 @@ inline constexpr std::array<family, 39> families_table{{
      .gguf_names = "qwen2 qwen2vl",
      .layers = "qwen2",
      .may_be_ternary = true,
-     .projection_norms = true,
      .qkv_biases = true,
      .window = gguf_window::inert},
     {.type = architecture::smollm3,

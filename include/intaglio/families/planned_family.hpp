@@ -81,6 +81,14 @@ void trace_llama(ir::trace& t, const decoder_config& c, const weight_types& type
   else models::llama_graph<any, graph::gated_ffn, Norm, Bias>(c, types.head, types.embedding).forward(t);
 }
 
+/// The layers of a Gemma 3. Ternary products may read int8.
+inline void trace_gemma3(ir::trace& t, const decoder_config& c, const weight_types& types) {
+  constexpr dtype any = dtype::f16;
+  if (c.ternary && c.activation_type == dtype::i8)
+    models::gemma3_graph<any, graph::gated_ffn, graph::qk_norm::rms, dtype::i8>(c, types.embedding).forward(t);
+  else models::gemma3_graph<any>(c, types.embedding).forward(t);
+}
+
 /// The names of the matrices in layers. Layers name their tensors; the codec in the templates' arguments is a
 /// placeholder.
 inline constexpr auto layer_matrices = std::to_array<std::string_view>({"attn_q.weight",
@@ -215,9 +223,7 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       models::glm4_graph<any>(c, types.head, types.embedding).forward(t);
       break;
     case architecture::gemma3:
-      if (c.ternary && c.activation_type == dtype::i8)
-        models::gemma3_graph<any, graph::gated_ffn, graph::qk_norm::rms, dtype::i8>(c, types.embedding).forward(t);
-      else models::gemma3_graph<any>(c, types.embedding).forward(t);
+      trace_gemma3(t, c, types);
       break;
     case architecture::gemma_embedding:
       models::gemma_embedding_graph<any>(c, types.embedding).forward(t);

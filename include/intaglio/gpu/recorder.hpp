@@ -77,7 +77,8 @@ class recording {
   VkCommandBuffer handle() const noexcept { return commands_; }
   const std::string& name() const noexcept { return name_; }
   std::uint32_t dispatches() const noexcept { return dispatches_; }
-  /// Number of timestamps that a run writes: one before the first dispatch and one after each; 0 without `timestamps`.
+  /// Number of timestamps that a run writes: one before the first dispatch, one after each, and those of
+  /// recorder::stamp(); 0 without `timestamps`.
   std::uint32_t points() const noexcept { return points_; }
 
  private:
@@ -95,7 +96,7 @@ class recording {
 class recorder {
  public:
   /// @param name for errors and for the submission's label
-  /// @param measure null, or with space for dispatches + 1 points
+  /// @param measure null, or with space for all points of the recording
   /// @error out_of_memory, device_lost
   recorder(const device& on, std::string name, const timestamps* measure = nullptr) : on_(on.on()), measure_(measure) {
     translated([&] { begin(std::move(name)); });
@@ -143,6 +144,13 @@ class recorder {
     bound_ = kernel.handle();
     on_->call.vkCmdDispatch(out_.commands_, 0, 0, 0);
     on_->counters.recorded_commands += 2;
+    return *this;
+  }
+
+  /// Writes a timestamp when all earlier dispatches are done; nothing without `timestamps`.
+  /// @error argument_error: no space for one more point
+  recorder& stamp() {
+    point();
     return *this;
   }
 

@@ -364,7 +364,7 @@ template <class File>
 template <class Tensor>
 [[gnu::cold]] void note_projection_norms(const std::vector<Tensor>& tensors, checkpoint_builder& builder,
                                          decoder_config& config) {
-  if (!family_of(config.model_type).projection_norms || config.projection_norm_eps != 0 ||
+  if (!family_of(config.model_type).may_be_ternary || config.projection_norm_eps != 0 ||
       std::none_of(tensors.begin(), tensors.end(),
                    [](const Tensor& each) { return each.name.ends_with("layers.0.self_attn.q_proj.norm.weight"); }))
     return;

@@ -106,7 +106,7 @@ class model_converter {
       if (model_.config().ternary && file.first().find(activation_type_key) == nullptr)
         gguf_->set(activation_type_key, name(model_.config().activation_type));
     }
-    gguf_->set("general.file_type", gguf_file_type(options_.codec));
+    if (const auto type = gguf_file_type(options_.codec)) gguf_->set("general.file_type", *type);
   }
 
   /// The kind of a tensor: "blk.7.ffn_up.weight" is of kind "ffn_up".

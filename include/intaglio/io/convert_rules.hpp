@@ -19,8 +19,9 @@
 
 namespace intaglio::io {
 
-/// general.file_type of a GGUF file: llama.cpp's LLAMA_FTYPE; 40 is that of the fork for BitNet.
-constexpr std::uint32_t gguf_file_type(dtype codec) {
+/// general.file_type of a GGUF file: llama.cpp's LLAMA_FTYPE; 40 is that of the fork for BitNet. Absent where the codec
+/// has none.
+constexpr std::optional<std::uint32_t> gguf_file_type(dtype codec) {
   switch (codec) {
     case dtype::f32:
       return 0;
@@ -58,8 +59,10 @@ constexpr std::uint32_t gguf_file_type(dtype codec) {
       return 37;
     case dtype::bcml1:
       return static_cast<std::uint32_t>(bcml1_ggml_type);
-    default:
+    case dtype::i2_s:
       return 40;
+    default:
+      return std::nullopt;
   }
 }
 

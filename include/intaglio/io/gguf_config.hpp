@@ -99,8 +99,6 @@ class gguf_config : public gguf_layers {
     const auto eps = real("attention.layer_norm_rms_epsilon");
     if (!eps) refuse(key("attention.layer_norm_rms_epsilon"), "a number", "no such key");
     config_.rms_norm_eps = *eps;
-    if (facts.projection_norms && file_.find_tensor("blk.0.attn_q_norm_in.weight") != nullptr)
-      config_.projection_norm_eps = *eps;
     config_.rope_theta = real("rope.freq_base").value_or(10'000.f);
     if (kinds) read_kinds();
     else read_head_dim();
@@ -119,7 +117,7 @@ class gguf_config : public gguf_layers {
     if (family_of(config_.model_type).partial_rotary) read_longrope();
     if (!kinds && !facts.streams) read_windows(gemma);
     read_experts();
-    if (family_of(config_.model_type).may_be_ternary) read_ternary();
+    if (facts.may_be_ternary) read_ternary();
     if (family_of(config_.model_type).recurrent == recurrence::delta_net) read_delta_net();
     if (family_of(config_.model_type).multipliers) read_multipliers();
     if (family_of(config_.model_type).softcaps) {

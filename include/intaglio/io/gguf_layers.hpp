@@ -39,6 +39,8 @@ class gguf_layers : public gguf_rope {
     const family& facts = family_of(config_.model_type);
     if (facts.optional_norms) config_.use_qk_norm = file_.find_tensor("blk.0.attn_q_norm.weight") != nullptr;
     if (facts.optional_biases) config_.attention_bias = file_.find_tensor("blk.0.attn_q.bias") != nullptr;
+    if (facts.may_be_ternary && file_.find_tensor("blk.0.attn_q_norm_in.weight") != nullptr)
+      config_.projection_norm_eps = real("attention.layer_norm_rms_epsilon").value_or(0.f);
   }
 
   /// Reads heads, caches and FFNs by kind of layer (Gemma 4).
@@ -48,8 +50,7 @@ class gguf_layers : public gguf_rope {
     c.num_kv_shared_layers = value("attention.shared_kv_layers").value_or(0);
     c.hidden_size_per_layer_input = value("embedding_length_per_layer_input").value_or(0);
     read_windows_of_layers();
-    c.global_head_dim = required("attention.key_length");
-    c.head_dim = required("attention.key_length_swa");
+    c.global_head_dim = required("attention.key_length"), c.head_dim = required("attention.key_length_swa");
     for (const auto& [tail, wide] : {std::pair{"attention.value_length", c.global_head_dim},
                                      {"rope.dimension_count", c.global_head_dim},
                                      {"attention.value_length_swa", c.head_dim},
@@ -242,8 +243,7 @@ class gguf_layers : public gguf_rope {
   [[gnu::cold]] void read_state_sizes() {
     delta_net_config& sizes = config_.delta_net;
     config_.conv_taps = required("ssm.conv_kernel");
-    sizes.key_heads = required("ssm.group_count");
-    sizes.value_heads = required("ssm.time_step_rank");
+    sizes.key_heads = required("ssm.group_count"), sizes.value_heads = required("ssm.time_step_rank");
     sizes.key_dim = required("ssm.state_size");
     const std::uint32_t inner = required("ssm.inner_size");
     if (sizes.value_heads == 0 || inner % sizes.value_heads != 0)

@@ -265,6 +265,16 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
                              : "GGUF has no norm_topk_prob, and programs take false; the model's is true");
 }
 
+/// Adds what GGUF has no key for to the warnings.
+[[gnu::cold]] inline void warn_of_keys(const decoder_config& c, std::vector<std::string>& warnings) {
+  if (c.projection_norm_eps != 0 && c.projection_norm_eps != c.rms_norm_eps)
+    warnings.push_back("GGUF has no epsilon for norms of single matrices; the model's is " +
+                       number_text(c.projection_norm_eps) + ", not its rms_norm_eps " + number_text(c.rms_norm_eps));
+  if (c.query_pre_attn_scalar != 0)
+    warnings.push_back("GGUF has no query_pre_attn_scalar; the model's is " + std::to_string(c.query_pre_attn_scalar) +
+                       ", not its head_dim " + std::to_string(c.head_dim));
+}
+
 /// Writes config, vocabulary and pooling of a model. Facts that GGUF cannot express go to `warnings`.
 /// @throws argument_error for a model without an architecture in GGUF
 inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vector<std::string>& warnings) {
@@ -356,12 +366,7 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
     out.set(prefix + "attention.sliding_window_pattern", from_first ? windows_from_first(c) : c.sliding_window_pattern);
     if (c.rope_local_base_freq != 0.f) out.set(prefix + "rope.freq_base_swa", c.rope_local_base_freq);
   }
-  if (c.projection_norm_eps != 0 && c.projection_norm_eps != c.rms_norm_eps)
-    warnings.push_back("GGUF has no epsilon for norms of single matrices; the model's is " +
-                       number_text(c.projection_norm_eps) + ", not its rms_norm_eps " + number_text(c.rms_norm_eps));
-  if (c.query_pre_attn_scalar != 0)
-    warnings.push_back("GGUF has no query_pre_attn_scalar; the model's is " + std::to_string(c.query_pre_attn_scalar) +
-                       ", not its head_dim " + std::to_string(c.head_dim));
+  warn_of_keys(c, warnings);
   if (const auto& words = model.vocabulary())  // for llama.cpp, merges in their order are a separate tokenizer model
     write_vocabulary_keys(out, *words, warnings, kinds && !words->merges.empty() ? stated : std::string());
 }

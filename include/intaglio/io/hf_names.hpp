@@ -259,7 +259,7 @@ inline constexpr std::array<std::string_view, 2> projection_norm_ends{".norm", "
       if (what != "weight" && what != "weight_scale" && what != "bias") return std::nullopt;
       for (const auto& [hf, gguf] : hf_parts(family_of(type)))
         if (hf == part) return "blk." + std::string(layer) + "." + std::string(gguf) + "." + std::string(what);
-      if (family_of(type).projection_norms && what == "weight")
+      if (family_of(type).may_be_ternary && what == "weight")
         for (const std::string_view end : projection_norm_ends)
           for (const auto& [hf, gguf] : hf_parts(family_of(type)))
             if (part.starts_with(hf) && part.substr(hf.size()) == end)

@@ -384,6 +384,17 @@ template <class Compare>
   compare("dense_features", engraved.dense_features, file.dense_features, number);
 }
 
+/// Compares the numbers by which a model's values are multiplied, and the epsilon of norms of single matrices.
+template <class Compare>
+[[gnu::cold]] void compare_factors(const decoder_config& engraved, const decoder_config& file, const Compare& compare) {
+  for (const auto& [key, of] : {std::pair{"embedding_multiplier", &decoder_config::embedding_multiplier},
+                                {"attention_multiplier", &decoder_config::attention_multiplier},
+                                {"residual_multiplier", &decoder_config::residual_multiplier},
+                                {"logits_scaling", &decoder_config::logits_scaling},
+                                {"projection_norm_eps", &decoder_config::projection_norm_eps}})
+    compare(key, engraved.*of, file.*of, number_text);
+}
+
 /// The differences, one line for each field: "num_hidden_layers: engraved 30, file 24".
 [[gnu::cold]] inline std::vector<std::string> config_differences(const decoder_config& engraved,
                                                                  const decoder_config& file) {
@@ -435,7 +446,6 @@ template <class Compare>
   for (const auto& [key, of] :
        {std::pair{"use_qk_norm", &decoder_config::use_qk_norm}, {"attention_bias", &decoder_config::attention_bias}})
     compare(key, engraved.*of, file.*of, truth);
-  compare("projection_norm_eps", engraved.projection_norm_eps, file.projection_norm_eps, number_text);
   compare("rope_factors", engraved.rope_factors, file.rope_factors, [](const longrope_factors& factors) {
     std::string text = "long";
     for (std::size_t i = 0; i < 3; ++i) text += " " + number_text(factors.long_factor[i]);
@@ -458,10 +468,7 @@ template <class Compare>
   compare("conv_L_cache", engraved.conv_taps, file.conv_taps, number);
   compare("type_vocab_size", engraved.type_vocab_size, file.type_vocab_size, number);
   compare("no_rope_layer_interval", engraved.no_rope_layer_interval, file.no_rope_layer_interval, number);
-  compare("embedding_multiplier", engraved.embedding_multiplier, file.embedding_multiplier, number_text);
-  compare("attention_multiplier", engraved.attention_multiplier, file.attention_multiplier, number_text);
-  compare("residual_multiplier", engraved.residual_multiplier, file.residual_multiplier, number_text);
-  compare("logits_scaling", engraved.logits_scaling, file.logits_scaling, number_text);
+  compare_factors(engraved, file, compare);
   compare("attn_logit_softcapping", engraved.attn_logit_softcapping, file.attn_logit_softcapping, number_text);
   compare("final_logit_softcapping", engraved.final_logit_softcapping, file.final_logit_softcapping, number_text);
   compare("query_pre_attn_scalar", engraved.attention_scalar(), file.attention_scalar(), number);

@@ -188,7 +188,6 @@ void packed_fields(Stream& with, Index& index) {
   with.number(c.rotary_dim, "rotary_dim");
   with.flag(c.use_qk_norm, "use_qk_norm");
   with.flag(c.attention_bias, "attention_bias");
-  with.number(c.projection_norm_eps, "projection_norm_eps");
   for (auto& word : c.recurrent_layers.words) with.number(word, "recurrent_layers");
   for (auto& word : c.ffn_layers.words) with.number(word, "ffn_layers");
   for (auto& word : c.expert_layers.words) with.number(word, "expert_layers");
@@ -217,8 +216,8 @@ void packed_fields(Stream& with, Index& index) {
   with.number(c.embedding_multiplier, "embedding_multiplier");
   with.number(c.attention_multiplier, "attention_multiplier");
   with.number(c.residual_multiplier, "residual_multiplier");
-  with.number(c.logits_scaling, "logits_scaling");
-  for (auto* bound : {&c.attn_logit_softcapping, &c.final_logit_softcapping}) with.number(*bound, "softcapping");
+  for (auto* one : {&c.logits_scaling, &c.attn_logit_softcapping, &c.final_logit_softcapping, &c.projection_norm_eps})
+    with.number(*one, "logits_scaling to projection_norm_eps");
   with.maybe(index.vocabulary, "vocabulary", [&](auto& words) {
     const auto text = [&](auto& value) { with.text(value, "vocabulary"); };
     const auto number = [&](auto& value) { with.number(value, "vocabulary"); };

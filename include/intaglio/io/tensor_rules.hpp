@@ -188,6 +188,17 @@ inline void add_dense_products(const decoder_config& c, std::vector<tensor_rule>
   out.push_back({"dense_3.weight", tensor_role::matrix, c.hidden_size, c.dense_features});
 }
 
+/// Adds a tensor of a layer, and what belongs to a matrix: the scale of ternary codes, and a norm of its own.
+inline void add_tensor(const decoder_config& c, const std::string& stem, tensor_rule rule,
+                       std::vector<tensor_rule>& out) {
+  using enum tensor_role;
+  rule.name = stem + (rule.role == bias ? ".bias" : ".weight");
+  out.push_back(rule);
+  if (rule.role != matrix) return;
+  if (is_ternary(c)) out.push_back({stem + ".scale", factor, 1, 1, true});
+  if (c.projection_norm_eps != 0) out.push_back({stem + "_norm_in.weight", norm, 1, rule.columns});
+}
+
 /// All tensors of a model, layer by layer.
 [[gnu::cold]] inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
   if (family_of(c.model_type).layer_norms) return encoder_rules(c);
@@ -213,10 +224,7 @@ inline void add_dense_products(const decoder_config& c, std::vector<tensor_rule>
                         dense = layer < c.num_dense_layers ? c.dense_intermediate_size : inner;
     const std::string prefix = "blk." + std::to_string(layer) + ".";
     const auto add = [&](std::string_view name, tensor_role role, std::uint64_t rows, std::uint64_t columns) {
-      out.push_back({prefix + std::string(name) + (role == bias ? ".bias" : ".weight"), role, rows, columns});
-      if (is_ternary(c) && role == matrix) out.push_back({prefix + std::string(name) + ".scale", factor, 1, 1, true});
-      if (c.projection_norm_eps != 0 && role == matrix)
-        out.push_back({prefix + std::string(name) + "_norm_in.weight", norm, 1, columns});
+      add_tensor(c, prefix + std::string(name), {{}, role, rows, columns}, out);
     };
     if (facts.norms_before) add("attn_norm", norm, 1, hidden);
     const auto add_own = [&](std::string_view name, tensor_role role, std::uint64_t rows, std::uint64_t columns) {

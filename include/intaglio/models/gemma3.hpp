@@ -64,7 +64,7 @@ struct gemma3 {
   static constexpr const decoder_config& config = c;
 
   static constexpr auto graph() {
-    return gemma3_graph<W, FFN, graph::qk_norm::rms, c.ternary ? c.activation_type : graph::input_type<W>>(c, D);
+    return gemma3_graph < W, FFN, graph::qk_norm::rms, c.ternary ? c.activation_type : graph::input_type < W >> (c, D);
   }
 };
 

@@ -6,15 +6,18 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "intaglio/runtime/adapter_choice.hpp"
 #include "intaglio/runtime/executor_start.hpp"
+#include "intaglio/runtime/flights.hpp"
 #include "intaglio/runtime/pass_kind.hpp"
 #include "intaglio/runtime/pass_memory.hpp"
 #include "intaglio/runtime/pass_times.hpp"
+#include "intaglio/runtime/submission_stamps.hpp"
 
 namespace intaglio::runtime {
 
@@ -34,7 +37,7 @@ class pass_recordings : public pass_memory {
   /// Measured times of decode or prefill. Empty on a device without timestamps, or where a whole pass takes more than
   /// half of a submission's budget.
   const pass_times& times(pass_kind kind) const { return clock_of(kind).times(); }
-  /// Turns timestamps off, or on again, to measure what they cost.
+  /// Turns timestamps of dispatches and submissions off, or on again, to measure what they cost.
   void take_times(bool wanted) noexcept { takes_times_ = wanted; }
   const pace& speed(pass_kind kind) const { return sequence(kind).speed; }
   std::uint32_t segments(pass_kind kind) const { return sequence(kind).size(); }
@@ -69,7 +72,8 @@ class pass_recordings : public pass_memory {
   [[gnu::cold]] pass_recordings(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan,
                                 const plan::sequence& decode, executor_start start, weight_memory weights,
                                 kernel_set kernels)
-      : pass_memory(on, std::move(plan), decode, std::move(weights), std::move(kernels)), start_(std::move(start)) {}
+      : pass_memory(on, std::move(plan), decode, std::move(weights), std::move(kernels)), start_(std::move(start)),
+        stamps_(on) {}
   ~pass_recordings() = default;
 
   recorded_sequence& sequence(pass_kind kind) { return sequences_[static_cast<std::size_t>(kind)]; }
@@ -110,6 +114,21 @@ class pass_recordings : public pass_memory {
       if (form_of(kind, is_long).greedy.handle() != nullptr) record(true, is_long);
     }
   }
+  /// Notes the time of a submission that has ended: the device's where it wrote one, else the host's. If the host did
+  /// not wait for the end, it knows a bound: it saw the end later, and the device did not begin before the submission.
+  void observe(const flights::ended& one) {
+    const flight& of = one.of;
+    std::optional<double> took_ms = of.stamped ? stamps_.took_ms() : std::nullopt;
+    if (took_ms) took_ms = (std::min)(*took_ms, one.at_most_ms);
+    else took_ms = one.took_ms;
+    recorded_sequence& its = sequence(of.kind);
+    if (!took_ms) return its.speed.observe_at_most(of.segments, one.at_most_ms);
+    its.speed.observe(of.segments, *took_ms);
+    const double decode_ms = sequence(pass_kind::decode).speed.latest_ms() * sequence(pass_kind::decode).size();
+    double& cost = verify_costs_[static_cast<std::size_t>(of.kind)];
+    if (of.segments == its.size() && decode_ms > 0)
+      cost = cost > 0 ? 0.5 * (cost + *took_ms / decode_ms) : *took_ms / decode_ms;
+  }
   pass_clock& clock_of(pass_kind kind) { return clocks_[static_cast<std::size_t>(kind)]; }
   const pass_clock& clock_of(pass_kind kind) const { return clocks_[static_cast<std::size_t>(kind)]; }
   void collect_times() {
@@ -142,6 +161,7 @@ class pass_recordings : public pass_memory {
   };
   sample sample_;  ///< the timed pass on the device
   std::vector<std::uint64_t> ticks_;
+  submission_stamps stamps_;
   bool takes_times_ = true;
   executor_counters counters_;
 };

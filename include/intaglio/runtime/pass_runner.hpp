@@ -110,16 +110,19 @@ class pass_runner : public pass_recordings {
 
   /// Makes one submission: the segments of the job that fit the budget, and at most `max_passes` whole passes. It may
   /// end inside a pass; the next submission continues there.
+  /// @param stamped for callers that do not wait: the device takes the time if it has timestamps and is idle
   /// @error device_lost, out_of_memory; the job is dropped then
-  void submit(double budget_ms, std::uint32_t max_passes) {
+  void submit(double budget_ms, std::uint32_t max_passes, bool stamped = false) {
     if (!start_.is_complete() && job_.kind == pass_kind::decode && !job_.feed)
       go_on_if_made(next_position(), job_.greedy);
     std::uint64_t number = 0;
     batch_of_commands next;
+    const clock::time_point from = clock::now();
     try {
       if (ends_ && job_.pass != 0 && job_.segment == 0) ask_for_drawn();
       if (!pending()) return;
-      next = collect(budget_ms, ends_ ? 1 : max_passes);
+      stamped = stamped && takes_times_ && flights_.empty() && !stamps_.empty();
+      next = collect(budget_ms, ends_ ? 1 : max_passes, stamped);
       number = queue_.submit({buffers_.data(), next.buffers}, sequence(job_.kind).segments[job_.segment].name());
     } catch (...) {
       sample_ = {};
@@ -131,7 +134,8 @@ class pass_runner : public pass_recordings {
     if (sample_.taken && sample_.number == 0) sample_.number = number;
     const std::uint32_t traced = traces_ && job_.kind == pass_kind::decode ? next.passes : 0;
     for (std::uint32_t i = 0; i < traced; ++i) traces_->submitted(job_.end - 1 + job_.pass + i);
-    flights_.add({number, next.segments, next.behind.pass, counters_.jobs, job_.kind, clock::now(), traced});
+    flights_.add(
+        {number, next.segments, next.behind.pass, counters_.jobs, job_.kind, clock::now(), traced, from, stamped});
     box_used_[job_.box] = number;
     written_ = (std::max)(written_, next.behind.end + next.behind.pass + (next.behind.segment != 0 ? 1 : 0) - 1);
     job_ = next.behind;
@@ -248,12 +252,13 @@ class pass_runner : public pass_recordings {
     pass_job behind;  ///< the job when it was submitted
   };
   /// Segments of the job that fit into the budget, and at most `max_passes` whole passes.
-  batch_of_commands collect(double budget_ms, std::uint32_t max_passes) {
+  batch_of_commands collect(double budget_ms, std::uint32_t max_passes, bool stamped) {
     const recorded_sequence& of = sequence(job_.kind);  // valid for both forms: they have the same segments
     std::uint32_t left =
         (std::min)(of.speed.allowed(budget_ms), max_buffers - 1 - 2 * std::uint32_t{stage_ends::most_commands});
     batch_of_commands out{0, 0, 0, job_};
     pass_job& at = out.behind;
+    if (stamped) buffers_[out.buffers++] = stamps_.first();
     if (take_back_ != nullptr) buffers_[out.buffers++] = take_back_;
     if (job_.feed) buffers_[out.buffers++] = feeds_[job_.box].handle();
     at.feed = false;
@@ -283,6 +288,7 @@ class pass_runner : public pass_recordings {
         if (ends_) cross_out(out.buffers);
       }
     }
+    if (stamped) buffers_[out.buffers++] = stamps_.last();
     return out;
   }
   /// Adds the commands that copy the stream in or out.
@@ -309,14 +315,9 @@ class pass_runner : public pass_recordings {
   void clear() { clear_memory(device_, queue_, model_name(*table_), {&arena_, &state_, &ring_}, {&caches_}); }
 
   void retire(bool waited) {
-    const auto [done, took_ms] = flights_.end_oldest(waited, clock::now());
-    if (took_ms) {
-      sequence(done.kind).speed.observe(done.segments, *took_ms);
-      const double decode_ms = sequence(pass_kind::decode).speed.latest_ms() * sequence(pass_kind::decode).size();
-      double& cost = verify_costs_[static_cast<std::size_t>(done.kind)];
-      if (done.segments == sequence(done.kind).size() && decode_ms > 0)
-        cost = cost > 0 ? 0.5 * (cost + *took_ms / decode_ms) : *took_ms / decode_ms;
-    }
+    const flights::ended one = flights_.end_oldest(waited, clock::now());
+    const flight& done = one.of;
+    observe(one);
     if (traces_) traces_->completed(done.traced);
     if (sample_.taken && sample_.number == done.number) collect_times();
     weights_.expect_unchanged();

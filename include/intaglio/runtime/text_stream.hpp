@@ -71,7 +71,7 @@ class running_text {
     guarded([&] {
       use_->run->poll();
       collect();
-      if (!done()) submit(budget_ms, 1);
+      if (!done()) submit(budget_ms, 1, true);
     });
     return !done();
   }
@@ -116,8 +116,8 @@ class running_text {
     }
   }
 
-  /// Keeps at most `flying` submissions on the device.
-  void submit(double budget_ms, std::size_t flying) {
+  /// Keeps at most `flying` submissions on the device. @param stamped as for pass_runner::submit
+  void submit(double budget_ms, std::size_t flying, bool stamped = false) {
     runtime::session_body& body = *use_;
     while (body.run->in_flight() < flying) {
       if (!body.run->pending()) {
@@ -129,7 +129,7 @@ class running_text {
           begin_decode();
         }
       }
-      body.run->submit(budget_ms, passes_per_submit());
+      body.run->submit(budget_ms, passes_per_submit(), stamped);
     }
   }
 

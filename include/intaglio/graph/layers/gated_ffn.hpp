@@ -16,7 +16,7 @@ struct gated_ffn {
   shader::activation_function act;               ///< one of config.json's activations, or a type of the caller's
                                                  ///< (shader/activation.hpp)
 
-  float norm_eps = 0;                            ///< epsilon of the norms ffn_gate_norm_in, ffn_up_norm_in; 0: none
+  float norm_eps = 0;  ///< epsilon of the norms ffn_gate_norm_in, ffn_up_norm_in; 0: none
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id h = product_input<A>(t, x, "ffn_gate.weight", norm_eps);

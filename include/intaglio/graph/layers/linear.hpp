@@ -30,9 +30,9 @@ constexpr ir::value_id activations(ir::trace& t, ir::value_id x, std::string_vie
 /// "attn_q.weight".
 /// @source microsoft/BitNet, docs/bitnet-embeddings-i2s-guide.md (BitLinear)
 constexpr std::string_view projection_norm(std::string_view weight) {
-  constexpr std::string_view names[] = {"attn_q_norm_in.weight",      "attn_k_norm_in.weight",   "attn_v_norm_in.weight",
-                                        "attn_output_norm_in.weight", "ffn_gate_norm_in.weight", "ffn_up_norm_in.weight",
-                                        "ffn_down_norm_in.weight"};
+  constexpr std::string_view names[] = {
+      "attn_q_norm_in.weight",   "attn_k_norm_in.weight", "attn_v_norm_in.weight",  "attn_output_norm_in.weight",
+      "ffn_gate_norm_in.weight", "ffn_up_norm_in.weight", "ffn_down_norm_in.weight"};
   const std::string_view stem = weight.substr(0, weight.find('.'));
   for (const std::string_view each : names)
     if (each.substr(0, each.find("_norm_in")) == stem) return each;

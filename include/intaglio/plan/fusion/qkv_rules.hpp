@@ -102,7 +102,8 @@ class qkv_rules : public stream_rules {
   }
 
  private:
-  /// The ops of q, k and v, of one input or each behind a norm of its own, up to the cache; `nowhere` for an op that the model lacks.
+  /// The ops of q, k and v, of one input or each behind a norm of its own, up to the cache; `nowhere` for an op that
+  /// the model lacks.
   struct qkv {
     std::array<std::size_t, 3> products{nowhere, nowhere, nowhere}, biases{nowhere, nowhere, nowhere};
     std::size_t q_norm = nowhere, k_norm = nowhere, v_norm = nowhere, q_rope = nowhere, k_rope = nowhere,
