@@ -142,25 +142,29 @@ install_packages() {
   packages_missing=()
   "$1"
   [[ ${#packages_missing[@]} == 0 ]] && return 0
-  echo "dev: reading the package lists: something is missing (log: build/apt.log)" >&2
   mkdir -p build
-  # A mirror that is gone makes this fail though the others answered: whether that matters, the installation shows.
-  if ! apt_get update >build/apt.log 2>&1; then
-    echo "dev: some package lists could not be read; going on with the others" >&2
-    tail -n 5 build/apt.log >&2
-  fi
+  (
+    flock 9  # steps that run side by side
+    echo "dev: reading the package lists: something is missing (log: build/apt.log)" >&2
+    # A mirror that is gone makes this fail though the others answered: whether that matters, the installation shows.
+    if ! apt_get update >build/apt.log 2>&1; then
+      echo "dev: some package lists could not be read; going on with the others" >&2
+      tail -n 5 build/apt.log >&2
+    fi
+    system_facts
+    packages_missing=()
+    "$1"
+    echo "dev: installing ${packages_missing[*]}" >&2
+    if ! apt_get -y install --no-install-recommends "${packages_missing[@]}" >>build/apt.log 2>&1; then
+      tail -n 20 build/apt.log >&2
+      return 1
+    fi
+    packages_missing=()
+    "$1"
+    [[ ${#packages_missing[@]} == 0 ]] ||
+      { echo "dev: installed, but still missing: ${packages_missing[*]}" >&2; return 1; }
+  ) 9>build/apt.lock || return 1
   system_facts
-  packages_missing=()
-  "$1"
-  echo "dev: installing ${packages_missing[*]}" >&2
-  if ! apt_get -y install --no-install-recommends "${packages_missing[@]}" >>build/apt.log 2>&1; then
-    tail -n 20 build/apt.log >&2
-    return 1
-  fi
-  packages_missing=()
-  "$1"
-  [[ ${#packages_missing[@]} == 0 ]] ||
-    { echo "dev: installed, but still missing: ${packages_missing[*]}" >&2; return 1; }
 }
 
 # Debian 12 itself has Catch2 2; version 3 comes from its backports, unpacked beside the system.

@@ -2,8 +2,8 @@
 # The steps of ./dev test. A step is a function step_NAME; it fails by its status, says one line of result in $result,
 # and adds what it counted by `count PASSED FAILED [SKIPPED]`. New steps: write the function, add its name to all_steps.
 
-all_steps=(shaders layers gcc headers cpu validation gpu gpu_second clang sanitize fuzz size
-  compile_fail flags windows amd lowered bindings examples mpi serve docs release
+all_steps=(shaders layers gcc headers cpu validation gpu gpu_second clang fuzz mpi sanitize serve size
+  compile_fail flags windows amd lowered bindings examples docs release
   consume_subdirectory consume_installed consume_conan)
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Werror)
 fuzz_seconds=${INTAGLIO_FUZZ_SECONDS:-4}  # each target's; longer by hand
@@ -396,8 +396,8 @@ step_size() {
   [[ $modules -le 82 && $bytes -le 3000000 && $by_clang -le 3000000 && $text -le 10000000 ]]
 }
 
-# These leave cores idle, so they run side by side, behind all others.
-side_by_side=(sanitize compile_fail flags windows amd lowered bindings examples serve docs release
+# These leave cores idle, so they run side by side, behind all others and in the order of all_steps: the longest begin.
+side_by_side=(mpi sanitize serve size compile_fail flags windows amd lowered bindings examples docs release
   consume_subdirectory consume_installed consume_conan)
 
 run_step() {
