@@ -50,8 +50,8 @@ json config_json(const decoder_config& c) {
            // int8 or f32 are what a ternary model was trained with; all others compute in f32.
            {"activation_type", name(is_ternary(c) ? c.activation_type : dtype::f32)}};
   if (c.rope_scaling.type != rope_type::plain) out["rope_scaling"] = io::scaling_text(c.rope_scaling);
-  const auto count = [&](const char* key, std::uint32_t value) {
-    if (value != 0) out[key] = value;
+  const auto count = [&](const char* key, auto value) {
+    if (value != decltype(value){}) out[key] = value;
   };
   count("sliding_window", c.sliding_window), count("sliding_window_pattern", c.sliding_window_pattern);
   if (c.rope_local_base_freq != 0.f) out["rope_local_base_freq"] = c.rope_local_base_freq;
@@ -71,9 +71,9 @@ json config_json(const decoder_config& c) {
   if (c.shared_expert_intermediate_size != 0)
     out["shared_expert_intermediate_size"] = c.shared_expert_intermediate_size;
   if (c.embedding_multiplier != 1.f) out["embedding_multiplier"] = c.embedding_multiplier;
-  if (c.attention_multiplier != 0.f) out["attention_multiplier"] = c.attention_multiplier;
   if (c.residual_multiplier != 1.f) out["residual_multiplier"] = c.residual_multiplier;
   if (c.logits_scaling != 1.f) out["logits_scaling"] = c.logits_scaling;
+  count("attention_multiplier", c.attention_multiplier), count("projection_norm_eps", c.projection_norm_eps);
   count("type_vocab_size", c.type_vocab_size);
   count("global_head_dim", c.global_head_dim);
   count("num_global_key_value_heads", c.num_global_key_value_heads);

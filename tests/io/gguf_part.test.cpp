@@ -205,7 +205,7 @@ TEST_CASE("gguf_part: codecs that are not read are named", "[gguf]") {
                          ContainsSubstring(" i2_s"));
   }
   // I2_S is used by BitNets and ternary Llamas; later parts of a model get the model's architecture.
-  const std::string other = with([](auto& i) { i.template set<std::string>("general.architecture", "gemma3"); });
+  const std::string other = with([](auto& i) { i.template set<std::string>("general.architecture", "gemma2"); });
   CHECK_THAT(other,
              ContainsSubstring("type 36 (I2_S of the BitNet fork, or a removed IQ4_NL)") &&
                  ContainsSubstring("(i2_s where general.architecture is of a family whose layers may be ternary)"));
