@@ -98,7 +98,7 @@ TEST_CASE("a packed model is one file that every command takes") {
   REQUIRE(made.code == 0);
   CHECK(contains(made.err, "for fable"));
   const auto seen = call({"inspect", packed, "--json"}).json();
-  CHECK((seen["form"] == "packed" && seen["version"] == 7 && seen["problem"].is_null()));
+  CHECK((seen["form"] == "packed" && seen["version"] == 8 && seen["problem"].is_null()));
   CHECK(seen["config"] == call({"inspect", fable(), "--json"}).json()["config"]);
   CHECK(contains(call({"check", packed}).out, ": sound: "));
   const std::vector<std::string> story{"run", "--prompt", "Once upon a time", "-n", "24", "--quiet"};
@@ -260,7 +260,7 @@ TEST_CASE("convert tells what a codec cost, as a table and as JSON") {
   CHECK(contains(text, "bcml1 to f16"));
   const outcome wrong = call({"convert", in, out, "--codec", "f16", "--embedding", "q9"});
   CHECK(wrong.code == 2);
-  CHECK(contains(wrong.first_error(), "--embedding: expected f32"));
+  CHECK(contains(wrong.first_error(), "--embedding: expected one of f32"));
 }
 
 TEST_CASE("a file of a size that is not engraved runs, in the requested context") {
