@@ -16,7 +16,9 @@
 #include "gpu/checked_device.hpp"
 #include "intaglio/families/file_types.hpp"
 #include "intaglio/io/convert.hpp"
+#include "intaglio/io/lora_adapter.hpp"
 #include "intaglio/runtime/basic_session.hpp"
+#include "lora_files.hpp"
 #include "python.hpp"
 #include "temporary_folder.hpp"
 
@@ -102,6 +104,12 @@ TEST_CASE("matrices have norms of their own, in folders, as I2_S and as floats",
   const distance exact = between(floats, golden(folder / "float.logits", floats.size()));
   INFO(exact.worst << " " << exact.cosine);
   CHECK(exact.worst < 2e-3);
+
+  testing::lora_file{.tensors = {"blk.0.attn_q.weight"}, .architecture = "qwen3"}.write(
+      folder / "lora.gguf", io::gguf::open(folder / "float.gguf"));
+  io::checkpoint file = io::checkpoint::open(folder / "float.gguf");
+  CHECK_THROWS_WITH(io::lora_adapter(folder / "lora.gguf").merge_into(file, 1),
+                    ContainsSubstring("an adapter of a model whose matrices have no norms of their own"));
 }
 
 TEST_CASE("a folder whose tensors alone show BitNet's linear layers says so", "[once]") {

@@ -131,6 +131,8 @@ class lora_adapter {
     if (b == nullptr) refuse(a, name + ".lora_b beside it", "none");
     const checkpoint_tensor* const to = model.find(name);
     if (to == nullptr) refuse(a, "a tensor of the model " + printable(model.path(), 120), "none of that name");
+    if (model.config().projection_norm_eps != 0)  // an adapter's branch reads what is in front of that norm
+      refuse(a, "an adapter of a model whose matrices have no norms of their own", "one that has them");
     expect_place(a, *to, merged);
     const stored_tensor& its = to->stored;
     if (a.dimensions != 2 || b->dimensions != 2 || a.columns() != its.columns || b->rows() != its.rows ||
