@@ -22,3 +22,13 @@ logit_distance logits_apart(std::span<const float> found, std::span<const Expect
   }
   return out;
 }
+
+/// Cosine of the angle between two lists of logits of one length.
+inline double logits_cosine(std::span<const float> found, std::span<const float> expected) {
+  double both = 0, mine = 0, theirs = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double a = static_cast<double>(found[i]), b = static_cast<double>(expected[i]);
+    both += a * b, mine += a * a, theirs += b * b;
+  }
+  return both / std::sqrt(mine * theirs);
+}

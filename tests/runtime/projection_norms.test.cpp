@@ -6,7 +6,6 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
-#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -20,6 +19,7 @@
 #include "intaglio/runtime/basic_session.hpp"
 #include "lora_files.hpp"
 #include "python.hpp"
+#include "runtime/logits_apart.hpp"
 #include "temporary_folder.hpp"
 
 using namespace intaglio;
@@ -43,10 +43,7 @@ std::vector<float> logits_of(const std::filesystem::path& path, const std::vecto
   other.prefill(std::span(ids).first(ids.size() - 1));
   const std::vector<float> last = other.logits(std::span(ids).last(1)).logits;
   REQUIRE(last.size() == width);
-  double worst = 0;
-  for (std::size_t i = 0; i < width; ++i)
-    worst = std::max(worst, std::abs(static_cast<double>(last[i]) - static_cast<double>(all[all.size() - width + i])));
-  CHECK(worst < 0.05);
+  CHECK(logits_apart<float>(last, std::span(all).last(width)).apart < 0.05);
   return all;
 }
 
@@ -55,21 +52,6 @@ std::vector<float> golden(const std::filesystem::path& path, std::size_t count) 
   std::ifstream in(path, std::ios::binary);
   in.read(reinterpret_cast<char*>(out.data()), static_cast<std::streamsize>(count * sizeof(float)));
   REQUIRE(in);
-  return out;
-}
-
-struct distance {
-  double worst = 0, cosine = 0;
-};
-distance between(const std::vector<float>& found, const std::vector<float>& expected) {
-  distance out;
-  double both = 0, mine = 0, theirs = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const double a = static_cast<double>(found[i]), b = static_cast<double>(expected[i]);
-    out.worst = std::max(out.worst, std::abs(a - b));
-    both += a * b, mine += a * a, theirs += b * b;
-  }
-  out.cosine = both / std::sqrt(mine * theirs);
   return out;
 }
 
@@ -88,10 +70,9 @@ TEST_CASE("matrices have norms of their own, in folders, as I2_S and as floats",
   const auto ids = nlohmann::json::parse(in)["prompts"]["p17"]["ids"].get<std::vector<std::int32_t>>();
 
   const std::vector<float> found = logits_of(folder / "bitlinear", ids, true);
-  const distance apart = between(found, golden(folder / "p17.logits", found.size()));
-  INFO(apart.worst << " " << apart.cosine);
-  CHECK(apart.worst < 1.5);
-  CHECK(apart.cosine >= 0.995);
+  const std::vector<float> expected = golden(folder / "p17.logits", found.size());
+  CHECK(logits_apart<float>(found, expected).apart < 1.5);
+  CHECK(logits_cosine(found, expected) >= 0.995);
   CHECK(logits_of(folder / "auto", ids, true) == found);
 
   io::convert_options options;
@@ -101,9 +82,7 @@ TEST_CASE("matrices have norms of their own, in folders, as I2_S and as floats",
   CHECK(logits_of(folder / "model.gguf", ids, true) == found);
   if (gemma) return;
   const std::vector<float> floats = logits_of(folder / "float.gguf", ids, false);
-  const distance exact = between(floats, golden(folder / "float.logits", floats.size()));
-  INFO(exact.worst << " " << exact.cosine);
-  CHECK(exact.worst < 2e-3);
+  CHECK(logits_apart<float>(floats, golden(folder / "float.logits", floats.size())).apart < 2e-3);
 
   testing::lora_file{.tensors = {"blk.0.attn_q.weight"}, .architecture = "qwen3"}.write(
       folder / "lora.gguf", io::gguf::open(folder / "float.gguf"));

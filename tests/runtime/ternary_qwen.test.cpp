@@ -2,10 +2,8 @@
 // A Qwen3 and a Qwen2 whose folders say BitNet's quantization_config: ternary products of int8 inputs with norms of q's
 // and k's heads, and with biases, against numpy (numpy_logits.py). Values beside a boundary of int8 may be rounded the
 // other way, as shared/conformance2/README.md says of its llamabit.
-#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
-#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -17,6 +15,7 @@
 #include "intaglio/io/convert.hpp"
 #include "intaglio/runtime/basic_session.hpp"
 #include "python.hpp"
+#include "runtime/logits_apart.hpp"
 #include "temporary_folder.hpp"
 
 using namespace intaglio;
@@ -56,14 +55,8 @@ TEST_CASE("a Qwen with BitNet's linear layers stays ternary, from a folder and a
   std::ifstream golden(folder / "p17.logits", std::ios::binary);
   golden.read(reinterpret_cast<char*>(expected.data()), static_cast<std::streamsize>(expected.size() * sizeof(float)));
   REQUIRE(golden);
-  double worst = 0, both = 0, mine = 0, theirs = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const double a = static_cast<double>(found[i]), b = static_cast<double>(expected[i]);
-    worst = std::max(worst, std::abs(a - b));
-    both += a * b, mine += a * a, theirs += b * b;
-  }
-  CHECK(worst < 1.5);
-  CHECK(both / std::sqrt(mine * theirs) >= 0.995);
+  CHECK(logits_apart<float>(found, expected).apart < 1.5);
+  CHECK(logits_cosine(found, expected) >= 0.995);
 
   io::convert_options options;
   options.codec = dtype::i2_s;
