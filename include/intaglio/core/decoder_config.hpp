@@ -12,7 +12,7 @@
 
 namespace intaglio {
 
-/// Families of models, by the mathematics of their layers (core/family.hpp).
+/// Families of models, by the mathematics of their layers (core/families_table.hpp).
 enum class architecture : std::uint8_t {
   bitnet,
   llama,
@@ -199,12 +199,12 @@ struct decoder_config {
                                      ///< sentence-transformers); 0: there are none
   bool norm_topk_prob = true;        ///< the weights of a token's experts add up to 1; else they are a softmax over
                                      ///< all experts or, with a logistic router, the scores themselves
-  // Fields for routers whose scores are not logits (core/family.hpp).
+  // Fields for routers whose scores are not logits (core/families_table.hpp).
   float routed_scaling_factor = 1.f;          ///< factor of each expert's weight
   bool use_expert_bias = false;               ///< experts are chosen with the bias exp_probs_b
   std::uint32_t num_dense_layers = 0;         ///< layers at the front whose FFNs have no experts
   std::uint32_t dense_intermediate_size = 0;  ///< intermediate_size of these, and of ffn_layers without experts
-  // Fields of families in which only some models have these parts (core/family.hpp).
+  // Fields of families in which only some models have these parts (core/families_table.hpp).
   bool use_qk_norm = true;          ///< heads of q and k are normalised
   bool attention_bias = true;       ///< q, k and v have biases
   float projection_norm_eps = 0.f;  ///< epsilon of the RMSNorm that each matrix of a layer has in front; 0: none has

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+// The layers of each family, for plans that are made at run time: a row for each.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "intaglio/core/family.hpp"
+#include "intaglio/ir/trace.hpp"
+#include "intaglio/models/arcee.hpp"
+#include "intaglio/models/bert.hpp"
+#include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/ernie4_5.hpp"
+#include "intaglio/models/ernie4_5_moe.hpp"
+#include "intaglio/models/eurobert.hpp"
+#include "intaglio/models/exaone4.hpp"
+#include "intaglio/models/falcon_e.hpp"
+#include "intaglio/models/gemma.hpp"
+#include "intaglio/models/gemma2.hpp"
+#include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/gemma3n.hpp"
+#include "intaglio/models/gemma4.hpp"
+#include "intaglio/models/gemma_embedding.hpp"
+#include "intaglio/models/glm4.hpp"
+#include "intaglio/models/glm4moe.hpp"
+#include "intaglio/models/gptoss.hpp"
+#include "intaglio/models/granite.hpp"
+#include "intaglio/models/granitehybrid.hpp"
+#include "intaglio/models/granitemoe.hpp"
+#include "intaglio/models/hunyuan_dense.hpp"
+#include "intaglio/models/lfm2.hpp"
+#include "intaglio/models/lfm2moe.hpp"
+#include "intaglio/models/llama.hpp"
+#include "intaglio/models/mistral3.hpp"
+#include "intaglio/models/mixtral.hpp"
+#include "intaglio/models/modern_bert.hpp"
+#include "intaglio/models/nemotron_h.hpp"
+#include "intaglio/models/nomic_bert.hpp"
+#include "intaglio/models/olmo2.hpp"
+#include "intaglio/models/olmoe.hpp"
+#include "intaglio/models/phi3.hpp"
+#include "intaglio/models/qwen2.hpp"
+#include "intaglio/models/qwen2moe.hpp"
+#include "intaglio/models/qwen3.hpp"
+#include "intaglio/models/qwen35.hpp"
+#include "intaglio/models/qwen35moe.hpp"
+#include "intaglio/models/qwen3moe.hpp"
+#include "intaglio/models/qwen3next.hpp"
+#include "intaglio/models/seed_oss.hpp"
+#include "intaglio/models/smollm3.hpp"
+
+namespace intaglio::families {
+
+/// The type of one matrix in the layers of a set.
+struct matrix_type {
+  std::string name;  ///< "attn_q.weight"
+  dtype type = dtype::f16;
+  std::uint8_t set = 0;
+  friend bool operator==(const matrix_type&, const matrix_type&) = default;
+};
+
+/// How the device holds a model's matrices. The layers of a ternary model are i2_s whatever `layers` says.
+struct weight_types {
+  dtype layers = dtype::f16, embedding = dtype::f16, head = dtype::f16;
+  std::vector<matrix_type> matrices = {};  ///< where layers have several types: the types of each set, one set after
+                                           ///< the other; else empty
+  std::vector<matrix_type> globals = {};   ///< types of matrices outside of the layers, without embedding and head
+  std::vector<std::uint8_t> sets = {};     ///< the set of each layer; empty: all layers have set 0
+  friend bool operator==(const weight_types&, const weight_types&) = default;
+};
+
+/// Traces the layers of a model into `t`.
+using layer_tracer = void (*)(ir::trace& t, const decoder_config& c, const weight_types& types);
+
+/// The codec in the templates' arguments. It is a placeholder: the trace knows the type of each tensor.
+inline constexpr dtype any = dtype::f16;
+
+/// Traces layers that `Graph` makes of a config and the types of head and embedding.
+template <auto Graph>
+void trace_headed(ir::trace& t, const decoder_config& c, const weight_types& types) {
+  Graph(c, types.head, types.embedding).forward(t);
+}
+
+/// Traces layers that `Graph` makes of a config and the type of the embedding, which is the head too if there is one.
+template <auto Graph>
+void trace_tied(ir::trace& t, const decoder_config& c, const weight_types& types) {
+  Graph(c, types.embedding).forward(t);
+}
+
+/// Traces layers that `Graph` makes of a config and the types of the embedding and of matrices in layers.
+template <auto Graph>
+void trace_by_layers(ir::trace& t, const decoder_config& c, const weight_types& types) {
+  Graph(c, types.embedding, types.layers).forward(t);
+}
+
+/// The layers of a BitNet, whose products read int8 or f32.
+inline void trace_bitnet(ir::trace& t, const decoder_config& c, const weight_types& types) {
+  if (c.activation_type == dtype::i8) models::bitnet_graph<dtype::i2_s, dtype::i8>(c, types.embedding).forward(t);
+  else models::bitnet_graph<dtype::i2_s, dtype::f32>(c, types.embedding).forward(t);
+}
+
+/// The layers of a Llama, or of a family that is a Llama with norms or biases. Ternary products may read int8.
+template <graph::qk_norm Norm = graph::qk_norm::none, graph::qkv_bias Bias = graph::qkv_bias::none>
+void trace_llama(ir::trace& t, const decoder_config& c, const weight_types& types) {
+  if (c.ternary && c.activation_type == dtype::i8)
+    models::llama_graph<any, graph::gated_ffn, Norm, Bias, dtype::i8>(c, types.head, types.embedding).forward(t);
+  else models::llama_graph<any, graph::gated_ffn, Norm, Bias>(c, types.head, types.embedding).forward(t);
+}
+
+/// The layers of a Gemma 3. Ternary products may read int8.
+inline void trace_gemma3(ir::trace& t, const decoder_config& c, const weight_types& types) {
+  if (c.ternary && c.activation_type == dtype::i8)
+    models::gemma3_graph<any, graph::gated_ffn, graph::qk_norm::rms, dtype::i8>(c, types.embedding).forward(t);
+  else models::gemma3_graph<any>(c, types.embedding).forward(t);
+}
+
+/// The layers of a Llama, or of a Mixtral, whose files say that they are a Llama.
+inline void trace_llama_or_mixtral(ir::trace& t, const decoder_config& c, const weight_types& types) {
+  if (c.num_local_experts != 0) models::mixtral_graph<any>(c, types.head, types.embedding).forward(t);
+  else trace_llama(t, c, types);
+}
+
+/// The layers of an EXAONE 4. A model without windows has layers of one kind.
+inline void trace_exaone4(ir::trace& t, const decoder_config& c, const weight_types& types) {
+  if (c.sliding_window == 0)
+    models::olmo2_graph<any, graph::gated_ffn, graph::qk_norm::rms>(c, types.head, types.embedding).forward(t);
+  else models::exaone4_graph<any>(c, types.head, types.embedding).forward(t);
+}
+
+/// The layers of a family.
+struct graph_row {
+  architecture family;
+  layer_tracer trace;
+};
+/// All families, in the order of `architecture`.
+inline constexpr auto graph_rows = std::to_array<graph_row>({
+    {architecture::bitnet, trace_bitnet},
+    {architecture::llama, trace_llama_or_mixtral},
+    {architecture::gemma3, trace_gemma3},
+    {architecture::qwen3, trace_llama<graph::qk_norm::rms>},
+    {architecture::qwen3moe, trace_headed<models::mixtral_graph<any, dtype::f32, graph::qk_norm::rms>>},
+    {architecture::qwen2, trace_llama<graph::qk_norm::none, graph::qkv_bias::added>},
+    {architecture::smollm3, trace_llama},
+    {architecture::granite, trace_llama},
+    {architecture::olmo2, trace_headed<models::olmo2_graph<any>>},
+    {architecture::phi3, trace_llama},
+    {architecture::lfm2, trace_headed<models::lfm2_graph<any>>},
+    {architecture::gemma2, trace_tied<models::gemma2_graph<any>>},
+    {architecture::gemma4, trace_by_layers<models::gemma4_graph<any>>},
+    {architecture::gemma3n, trace_by_layers<models::gemma3n_graph<any>>},
+    {architecture::gptoss, trace_headed<models::gptoss_graph<any, any>>},
+    {architecture::qwen35, trace_headed<models::qwen35_graph<any>>},
+    {architecture::qwen3next, trace_headed<models::qwen3next_graph<any>>},
+    {architecture::granitehybrid, trace_headed<models::granitehybrid_graph<any>>},
+    {architecture::nemotron_h, trace_headed<models::nemotron_h_graph<any>>},
+    {architecture::bert, trace_tied<models::bert_graph<any>>},
+    {architecture::nomic_bert, trace_tied<models::nomic_bert_graph<any>>},
+    {architecture::granitemoe, trace_headed<models::mixtral_graph<any>>},
+    {architecture::olmoe, trace_headed<models::mixtral_graph<any, dtype::f32, graph::qk_norm::rms_all>>},
+    {architecture::qwen35moe, trace_headed<models::qwen3next_graph<any, dtype::f32, graph::delta_gates::apart>>},
+    {architecture::lfm2moe, trace_headed<models::lfm2moe_graph<any>>},
+    {architecture::gemma, trace_tied<models::gemma_graph<any>>},
+    {architecture::arcee, trace_headed<models::llama_graph<any, graph::ungated_ffn>>},
+    {architecture::seed_oss, trace_llama<graph::qk_norm::none, graph::qkv_bias::added>},
+    {architecture::mistral3, trace_llama},
+    {architecture::exaone4, trace_exaone4},
+    {architecture::qwen2moe,
+     trace_headed<models::mixtral_graph<any, dtype::f32, graph::qk_norm::none, graph::qkv_bias::added>>},
+    {architecture::ernie4_5, trace_llama},
+    {architecture::glm4moe, trace_headed<models::glm4moe_graph<any>>},
+    {architecture::glm4, trace_headed<models::glm4_graph<any>>},
+    {architecture::gemma_embedding, trace_tied<models::gemma_embedding_graph<any>>},
+    {architecture::hunyuan_dense, trace_headed<models::llama_graph<any, graph::gated_ffn, graph::qk_norm::rms_turned>>},
+    {architecture::modern_bert, trace_tied<models::modern_bert_graph<any>>},
+    {architecture::ernie4_5_moe, trace_headed<models::ernie4_5_moe_graph<any>>},
+    {architecture::eurobert, trace_tied<models::llama_body<any>>},
+});
+
+/// Whether each family has its row, in the order of `architecture`.
+constexpr bool has_all_graphs() {
+  for (std::size_t i = 0; i < graph_rows.size(); ++i)
+    if (graph_rows[i].family != static_cast<architecture>(i)) return false;
+  return graph_rows.size() == static_cast<std::size_t>(last_architecture) + 1;
+}
+static_assert(has_all_graphs(), "expected a row of graph_rows for each architecture, in their order");
+
+}  // namespace intaglio::families
