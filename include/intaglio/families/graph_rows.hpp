@@ -96,31 +96,31 @@ void trace_by_layers(ir::trace& t, const decoder_config& c, const weight_types& 
   Graph(c, types.embedding, types.layers).forward(t);
 }
 
-/// The layers of a BitNet, whose products read int8 or f32.
-inline void trace_bitnet(ir::trace& t, const decoder_config& c, const weight_types& types) {
-  if (c.activation_type == dtype::i8) models::bitnet_graph<dtype::i2_s, dtype::i8>(c, types.embedding).forward(t);
-  else models::bitnet_graph<dtype::i2_s, dtype::f32>(c, types.embedding).forward(t);
+/// Traces layers by `Int8` if their products are ternary and read int8, else by `Plain`.
+template <layer_tracer Int8, layer_tracer Plain>
+void trace_by_inputs(ir::trace& t, const decoder_config& c, const weight_types& types) {
+  (is_ternary(c) && c.activation_type == dtype::i8 ? Int8 : Plain)(t, c, types);
 }
 
-/// The layers of a Llama, or of a family that is a Llama with norms or biases. Ternary products may read int8.
+/// The layers of a BitNet.
+inline constexpr layer_tracer trace_bitnet = trace_by_inputs<trace_tied<models::bitnet_graph<dtype::i2_s, dtype::i8>>,
+                                                             trace_tied<models::bitnet_graph<dtype::i2_s, dtype::f32>>>;
+
+/// The layers of a Llama, or of a family that is a Llama with norms or biases.
 template <graph::qk_norm Norm = graph::qk_norm::none, graph::qkv_bias Bias = graph::qkv_bias::none>
-void trace_llama(ir::trace& t, const decoder_config& c, const weight_types& types) {
-  if (c.ternary && c.activation_type == dtype::i8)
-    models::llama_graph<any, graph::gated_ffn, Norm, Bias, dtype::i8>(c, types.head, types.embedding).forward(t);
-  else models::llama_graph<any, graph::gated_ffn, Norm, Bias>(c, types.head, types.embedding).forward(t);
-}
+inline constexpr layer_tracer trace_llama =
+    trace_by_inputs<trace_headed<models::llama_graph<any, graph::gated_ffn, Norm, Bias, dtype::i8>>,
+                    trace_headed<models::llama_graph<any, graph::gated_ffn, Norm, Bias>>>;
 
-/// The layers of a Gemma 3. Ternary products may read int8.
-inline void trace_gemma3(ir::trace& t, const decoder_config& c, const weight_types& types) {
-  if (c.ternary && c.activation_type == dtype::i8)
-    models::gemma3_graph<any, graph::gated_ffn, graph::qk_norm::rms, dtype::i8>(c, types.embedding).forward(t);
-  else models::gemma3_graph<any>(c, types.embedding).forward(t);
-}
+/// The layers of a Gemma 3.
+inline constexpr layer_tracer trace_gemma3 =
+    trace_by_inputs<trace_tied<models::gemma3_graph<any, graph::gated_ffn, graph::qk_norm::rms, dtype::i8>>,
+                    trace_tied<models::gemma3_graph<any>>>;
 
 /// The layers of a Llama, or of a Mixtral, whose files say that they are a Llama.
 inline void trace_llama_or_mixtral(ir::trace& t, const decoder_config& c, const weight_types& types) {
   if (c.num_local_experts != 0) models::mixtral_graph<any>(c, types.head, types.embedding).forward(t);
-  else trace_llama(t, c, types);
+  else trace_llama<>(t, c, types);
 }
 
 /// The layers of an EXAONE 4. A model without windows has layers of one kind.
@@ -143,10 +143,10 @@ inline constexpr auto graph_rows = std::to_array<graph_row>({
     {architecture::qwen3, trace_llama<graph::qk_norm::rms>},
     {architecture::qwen3moe, trace_headed<models::mixtral_graph<any, dtype::f32, graph::qk_norm::rms>>},
     {architecture::qwen2, trace_llama<graph::qk_norm::none, graph::qkv_bias::added>},
-    {architecture::smollm3, trace_llama},
-    {architecture::granite, trace_llama},
+    {architecture::smollm3, trace_llama<>},
+    {architecture::granite, trace_llama<>},
     {architecture::olmo2, trace_headed<models::olmo2_graph<any>>},
-    {architecture::phi3, trace_llama},
+    {architecture::phi3, trace_llama<>},
     {architecture::lfm2, trace_headed<models::lfm2_graph<any>>},
     {architecture::gemma2, trace_tied<models::gemma2_graph<any>>},
     {architecture::gemma4, trace_by_layers<models::gemma4_graph<any>>},
@@ -165,11 +165,11 @@ inline constexpr auto graph_rows = std::to_array<graph_row>({
     {architecture::gemma, trace_tied<models::gemma_graph<any>>},
     {architecture::arcee, trace_headed<models::llama_graph<any, graph::ungated_ffn>>},
     {architecture::seed_oss, trace_llama<graph::qk_norm::none, graph::qkv_bias::added>},
-    {architecture::mistral3, trace_llama},
+    {architecture::mistral3, trace_llama<>},
     {architecture::exaone4, trace_exaone4},
     {architecture::qwen2moe,
      trace_headed<models::mixtral_graph<any, dtype::f32, graph::qk_norm::none, graph::qkv_bias::added>>},
-    {architecture::ernie4_5, trace_llama},
+    {architecture::ernie4_5, trace_llama<>},
     {architecture::glm4moe, trace_headed<models::glm4moe_graph<any>>},
     {architecture::glm4, trace_headed<models::glm4_graph<any>>},
     {architecture::gemma_embedding, trace_tied<models::gemma_embedding_graph<any>>},

@@ -63,13 +63,18 @@ class graph_reader {
                                          : codec_of(weight_type(o)) && type(o.in[0]) == dtype::f32;
   }
   constexpr bool float_product(const ir::op& o) const { return product(o) && type(o.in[0]) == dtype::f32; }
-  /// True for a norm whose readers are all products of f32, so that each of them computes it.
-  constexpr bool joins_readers(std::size_t i) const {
-    if (at(i).kind != kind::rms_norm || at(i).head_dim != 0 || at(i).out == graph_.output) return false;
+  /// Whether the value of op i has readers, and all of them are ops of the same layer for which `fits` is true.
+  template <class Fits>
+  constexpr bool only_read_by(std::size_t i, const Fits& fits) const {
     std::uint32_t readers = 0;
     for (const auto& o : graph_.ops)
-      if (o.in[0] == at(i).out && together(o, at(i)) && float_product(o)) ++readers;
+      if (o.in[0] == at(i).out && together(o, at(i)) && fits(o)) ++readers;
     return readers != 0 && readers == uses(at(i).out);
+  }
+  /// True for a norm whose readers are all products of f32, so that each of them computes it.
+  constexpr bool joins_readers(std::size_t i) const {
+    return at(i).kind == kind::rms_norm && at(i).head_dim == 0 && at(i).out != graph_.output &&
+           only_read_by(i, [&](const ir::op& o) { return float_product(o); });
   }
 
   /// The value of op i if exactly one op reads it; else none.
@@ -105,10 +110,7 @@ class graph_reader {
   }
   /// Whether all readers of a norm are norms: its value is stored.
   constexpr bool only_for_norms(std::size_t i) const {
-    std::uint32_t readers = 0;
-    for (const auto& o : graph_.ops)
-      if (o.kind == kind::rms_norm && o.in[0] == at(i).out && together(o, at(i))) ++readers;
-    return at(i).head_dim == 0 && readers != 0 && readers == uses(at(i).out);
+    return at(i).head_dim == 0 && only_read_by(i, [](const ir::op& o) { return o.kind == kind::rms_norm; });
   }
   /// The next product of the same input whose weight has the same type.
   constexpr std::size_t sibling(std::size_t i) const {
