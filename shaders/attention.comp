@@ -34,6 +34,7 @@ layout(constant_id = 14) const uint narrow = 0;
 layout(constant_id = 15) const float softcap = 0.0;
 layout(constant_id = 16) const uint has_sinks = 0;
 layout(constant_id = 17) const uint ahead = 0;
+layout(constant_id = 18) const uint value_dim = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #define attention_window window
@@ -41,6 +42,8 @@ layout(local_size_x_id = 0) in;
 #define attention_scale scale
 #define attention_softcap softcap
 #define attention_sinks has_sinks
+const uint cached_value_dim_ = value_dim != 0u ? value_dim : head_dim;
+#define cached_value_dim cached_value_dim_
 #include "attention.glsl"
 #include "attention_range.glsl"
 #include "coded_cache.glsl"
@@ -320,7 +323,7 @@ void attend(uint token, uint head, uint start, uint count) {
     uint first = (first_span + span) * span_positions, slot = batched ? 0u : span_slot(first);
     first_of_span = first;
     seen = window != 0u && start > first ? start - first : 0u;
-    attend_span(token_head * quads, key_index(kv_head, slot, 0u), kv_head * value_rows + slot,
+    attend_span(token_head * query_quads, key_index(kv_head, slot, 0u), kv_head * value_rows + slot,
                 min(count - first, span_positions), span != split);
     if (span + 1u < end) barrier();
   }

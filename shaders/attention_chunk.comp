@@ -29,6 +29,7 @@ layout(constant_id = 9) const uint ring = 0;
 layout(constant_id = 10) const float softcap = 0.0;
 layout(constant_id = 11) const uint has_sinks = 0;
 layout(constant_id = 12) const uint ahead = 0;
+layout(constant_id = 13) const uint value_dim = 0;
 layout(local_size_x_id = 0) in;
 const uint subgroup_width = 0u;  // nothing here depends on it
 #include "subgroup.glsl"
@@ -37,6 +38,8 @@ const uint subgroup_width = 0u;  // nothing here depends on it
 #define attention_scale scale
 #define attention_softcap softcap
 #define attention_sinks has_sinks
+const uint cached_value_dim_ = value_dim != 0u ? value_dim : head_dim;
+#define cached_value_dim cached_value_dim_
 #include "attention.glsl"
 #include "attention_range.glsl"
 #include "coded_cache.glsl"
@@ -50,16 +53,17 @@ const uint tile = 8u;  // kernels::attention_tile
 const uint parties = 128u;
 #define each_party(v) for (uint v = gl_LocalInvocationIndex; v < parties; v += workgroup_size)
 
-const uint row_quads = quads < 32u ? quads : 32u;  // channels are summed 128 at a time
-const uint sum_quads = 4u * tile * row_quads, maximum_quads = tile * 16u;
-shared vec4 scores[tile * span_positions / 4u];  // probabilities later
-shared vec4
-    sums[sum_quads > maximum_quads ? sum_quads : maximum_quads];  // of groups; before that the maxima of parties
-// With many channels the queries are in this buffer too, behind the maxima, and are loaded again for each span.
+// Channels of values are summed 128 at a time.
+const uint row_quads = quads < 32u ? quads : 32u, head_rows = (quads + row_quads - 1u) / row_quads;
+// With many channels the queries are in the buffer of sums too, behind the maxima, and are loaded again for each span.
 const bool shares_sums = head_dim > 128u;
-shared vec4 queries[shares_sums ? 1u : tile * quads];
-#define query_quad(i) (shares_sums ? sums[maximum_quads + (i)] : queries[i])
-const uint tiles_of_f16 = head_dim > 128u ? 4u : 8u;  // per workgroup of attention_f16
+const uint sum_quads = 4u * tile * row_quads, maximum_quads = tile * 16u;
+const uint early_quads = maximum_quads + (shares_sums ? tile * query_quads : 0u);
+shared vec4 scores[tile * span_positions / 4u];                       // probabilities later
+shared vec4 sums[sum_quads > early_quads ? sum_quads : early_quads];  // of groups; before that the maxima of parties
+shared vec4 queries[shares_sums ? 1u : tile * query_quads];
+#define staged_query(i) (shares_sums ? sums[maximum_quads + (i)] : queries[i])
+const uint tiles_of_f16 = head_dim > 256u ? 2u : head_dim > 128u ? 4u : 8u;  // per workgroup of attention_f16
 
 shared float octet_totals[tile * 32u], group_totals[4u * tile], maxima[tile];
 shared vec2 weights[2u * tile];  // maximum and total of the spans so far, in two buffers used in turn
@@ -91,8 +95,8 @@ void find_scores(uint v, uint kv_head, uint first, uint end) {
         key_chunk k[4];
         LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) k[j] = widened_key(raw[j]);
         LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) {
-          vec4 low = query_quad((token + t) * quads + 2u * chunk),
-               high = query_quad((token + t) * quads + 2u * chunk + 1u);
+          vec4 low = staged_query((token + t) * query_quads + 2u * chunk),
+               high = staged_query((token + t) * query_quads + 2u * chunk + 1u);
           LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) {
             precise vec4 lower_product = low * k[j].low, upper_product = high * k[j].high;
             a[t][j] = a[t][j] + lower_product;
@@ -215,8 +219,9 @@ void merge_span(uint head, uint span, uint row) {
 }
 
 void load_queries(uint head) {
-  for (uint i = gl_LocalInvocationIndex; i < tile * quads; i += workgroup_size) {
-    vec4 each = FloatQuads(query).at[(min(first_token + i / quads, tokens - 1u) * heads + head) * quads + i % quads];
+  for (uint i = gl_LocalInvocationIndex; i < tile * query_quads; i += workgroup_size) {
+    uint token = min(first_token + i / query_quads, tokens - 1u);
+    vec4 each = FloatQuads(query).at[(token * heads + head) * query_quads + i % query_quads];
     if (shares_sums) sums[maximum_quads + i] = each;
     else queries[i] = each;
   }
@@ -233,7 +238,7 @@ void attend(uint head) {
     barrier();
     each_party(v) find_probabilities(v, first, end);
     barrier();
-    LATER_UNROLLED for (uint row = 0u; row < 2u; ++row) if (32u * row < quads) {
+    LATER_UNROLLED for (uint row = 0u; row < head_rows; ++row) {
       each_party(v) sum_values(v, kv_head, first, end, row);
       barrier();
       merge_span(head, first / span_positions, row);

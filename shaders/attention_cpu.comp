@@ -31,6 +31,7 @@ layout(constant_id = 13) const uint page_size = 0;
 layout(constant_id = 15) const float softcap = 0.0;
 layout(constant_id = 16) const uint has_sinks = 0;
 layout(constant_id = 17) const uint ahead = 0;
+layout(constant_id = 18) const uint value_dim = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #define attention_window window
@@ -38,6 +39,8 @@ layout(local_size_x_id = 0) in;
 #define attention_scale scale
 #define attention_softcap softcap
 #define attention_sinks has_sinks
+const uint cached_value_dim_ = value_dim != 0u ? value_dim : head_dim;
+#define cached_value_dim cached_value_dim_
 #include "attention.glsl"
 #include "attention_range.glsl"
 

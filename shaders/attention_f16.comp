@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Attention of one head (x) for 64 neighbouring tokens (y), or 32 if heads have more than 128 channels, by cooperative
-// f16 matrices: scores and sums in f32, probabilities as f16, sums rescaled when the running maximum rises. A subgroup
-// has 16 tokens; beyond 128 channels two subgroups share 16 tokens, with half of the channels each. With FRAGMENTS, up
+// Attention of one head (x) for 64 neighbouring tokens (y), 32 if heads have more than 128 channels, or 16 if they have
+// more than 256, by cooperative f16 matrices: scores and sums in f32, probabilities as f16, sums rescaled when the
+// running maximum rises. A subgroup has 16 tokens; beyond 128 channels two subgroups share 16 tokens, with half of the
+// channels each, and beyond 256 channels four subgroups, with a quarter each. With FRAGMENTS, up
 // to 128 channels, scores stay in registers: of a matrix, invocation 4 g + t of 32 has tokens g and g + 8 and columns 2
 // t, 2 t + 1 and these + 8, in pairs of columns. In a matrix of tokens a token's pairs are adjacent; in a matrix of
 // sums they are either adjacent or alternate, which a matrix of numbers shows at run time (the proof at load checks the
@@ -39,6 +40,7 @@ layout(constant_id = 9) const uint ring = 0;
 layout(constant_id = 10) const float softcap = 0.0;
 layout(constant_id = 11) const uint has_sinks = 0;
 layout(constant_id = 12) const uint ahead = 0;
+layout(constant_id = 13) const uint value_dim = 0;
 layout(local_size_x_id = 0) in;
 const uint subgroup_width = 32u;
 #include "subgroup.glsl"
@@ -47,6 +49,8 @@ const uint subgroup_width = 32u;
 #define attention_scale scale
 #define attention_softcap softcap
 #define attention_sinks has_sinks
+const uint cached_value_dim_ = value_dim != 0u ? value_dim : head_dim;
+#define cached_value_dim cached_value_dim_
 #include "attention.glsl"
 #include "attention_range.glsl"
 #include "coded_cache.glsl"
@@ -56,9 +60,10 @@ layout(push_constant, scalar) uniform Push {
   Floats sinks;
 };
 
-// Tokens of the workgroup, and positions of a step; subgroups that share tokens, and the channels of each, in fragments
-// of 16.
-const uint tile = head_dim > 128u ? 32u : 64u, parts = head_dim > 128u ? 2u : 1u, fragments = head_dim / 16u / parts;
+// Subgroups that share tokens; tokens of the workgroup, and positions of a step; each subgroup's channels of a query or
+// key, and of a value, in fragments of 16.
+const uint parts = head_dim > 256u ? 4u : head_dim > 128u ? 2u : 1u, tile = 64u / parts;
+const uint fragments = head_dim / 16u / parts, value_fragments = cached_value_dim / 16u / parts;
 // Rows of channels of queries, keys or values, 16 bytes longer, so that neighbours begin in different banks. Also rows
 // of scores of a subgroup's tokens, later of their probabilities, and of factors.
 const uint row_stride = chunks + 1u, score_stride = tile / 4u + 2u;
@@ -69,7 +74,8 @@ shared uvec4 spread[4u * 64u];
 #endif
 
 const uint items = tile * chunks, slots = items / 128u + (items % 128u != 0u ? 1u : 0u);
-uvec4 coming[slots];  // eight channels of a position
+const uint value_items = tile * value_chunks, value_slots = value_items / 128u + (value_items % 128u != 0u ? 1u : 0u);
+uvec4 coming[slots];  // eight channels of a position; values have no more channels than keys
 
 // The first position that a token sees, and the end of those it sees. now: position and count of the pass.
 uvec2 range_of(uvec2 now, uint token) { return seen_by(now.x, token, now.y); }
@@ -110,17 +116,16 @@ void stage_keys() {
   }
 }
 void load_values(uint kv_head, uint first, uint end) {
-  LATER_UNROLLED for (uint i = 0u; i < slots; ++i) {
-    uint item = gl_LocalInvocationIndex + 128u * i;
-    if (item < items)
-      coming[i] = on_its_way(load_value_chunk(
-          (kv_head * value_rows + place_of(first + item / chunks, first, end)) * chunks + item % chunks));
+  LATER_UNROLLED for (uint i = 0u; i < value_slots; ++i) {
+    uint item = gl_LocalInvocationIndex + 128u * i, position = place_of(first + item / value_chunks, first, end);
+    if (item < value_items)
+      coming[i] = on_its_way(load_value_chunk((kv_head * value_rows + position) * value_chunks + item % value_chunks));
   }
 }
 void stage_values() {
-  LATER_UNROLLED for (uint i = 0u; i < slots; ++i) {
+  LATER_UNROLLED for (uint i = 0u; i < value_slots; ++i) {
     uint item = gl_LocalInvocationIndex + 128u * i;
-    if (item < items) staged[item / chunks * row_stride + item % chunks] = arrived(coming[i]);
+    if (item < value_items) staged[item / value_chunks * row_stride + item % value_chunks] = arrived(coming[i]);
   }
 }
 
@@ -241,7 +246,7 @@ void main() {
   load_keys(kv_head, first, end);
   for (uint item = gl_LocalInvocationIndex; item < items; item += 128u) {
     uint token = min(first_token + item / chunks, last_token),
-         at = (token * heads + head) * quads + 2u * (item % chunks);
+         at = (token * heads + head) * query_quads + 2u * (item % chunks);
     vec4 low = float_quad(query, at), high = float_quad(query, at + 1u);
     staged[item / chunks * row_stride + item % chunks] =
         uvec4(rounded(low.xy), rounded(low.zw), rounded(high.xy), rounded(high.zw));
@@ -325,31 +330,29 @@ void main() {
   uint end = range_of(now, last_token).y, first;
   lowest = range_of(now, first_token).x;
   first = lowest / tile * tile;
-  uint part = gl_SubgroupID % parts, own_token = gl_SubgroupID / parts * 16u,
-       first_channel = part * fragments * 2u;  // in chunks
+  uint part = gl_SubgroupID % parts, own_token = gl_SubgroupID / parts * 16u, first_channel = part * fragments * 2u,
+       first_value = part * value_fragments * 2u;  // in chunks
   // Two lanes share a token's row of scores and take its quads of positions alternately.
   uint row = gl_SubgroupInvocationID / 2u, side = gl_SubgroupInvocationID & 1u;
   uvec2 own_range = range_of(now, min(first_token + own_token + row, last_token));
   uint own_first = own_range.x, own_count = own_range.y;
-  uint own_scores = gl_SubgroupID * 16u * score_stride, own_spread = gl_SubgroupID * 64u;
+  uint own_scores = gl_SubgroupID * 16u * score_stride, own_spread = gl_SubgroupID * 64u,
+       shared_scores = (gl_SubgroupID - part) * 16u * score_stride;
 
   load_keys(kv_head, first, end);
   for (uint item = gl_LocalInvocationIndex; item < items; item += 128u) {
     uint token = min(first_token + item / chunks, last_token),
-         at = (token * heads + head) * quads + 2u * (item % chunks);
+         at = (token * heads + head) * query_quads + 2u * (item % chunks);
     vec4 low = float_quad(query, at), high = float_quad(query, at + 1u);
     staged[item / chunks * row_stride + item % chunks] =
         uvec4(rounded(low.xy), rounded(low.zw), rounded(high.xy), rounded(high.zw));
   }
   barrier();
-  coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> q[8];
-  sum_matrix sums[8];
-  LATER_UNROLLED for (uint c = 0u; c < 8u; ++c) {
-    if (c < fragments)
-      coopMatLoad(q[c], staged, own_token * row_stride + first_channel + 2u * c, row_stride,
-                  gl_CooperativeMatrixLayoutRowMajor);
-    sums[c] = sum_matrix(0.0);
-  }
+  coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> q[fragments];
+  sum_matrix sums[value_fragments];
+  LATER_UNROLLED for (uint c = 0u; c < fragments; ++c) coopMatLoad(
+      q[c], staged, own_token * row_stride + first_channel + 2u * c, row_stride, gl_CooperativeMatrixLayoutRowMajor);
+  LATER_UNROLLED for (uint c = 0u; c < value_fragments; ++c) sums[c] = sum_matrix(0.0);
   float greatest = unseen, total = 0.0, in_turns = (scale != 0.0 ? scale : 1.0 / sqrt(float(head_dim))) * log2_e;
 
   for (; first < end; first += tile) {
@@ -359,7 +362,7 @@ void main() {
     load_values(kv_head, first, end);
     LATER_UNROLLED for (uint p = 0u; p < tile / 16u; ++p) {
       sum_matrix score = sum_matrix(0.0);
-      LATER_UNROLLED for (uint c = 0u; c < 8u; ++c) if (c < fragments) {
+      LATER_UNROLLED for (uint c = 0u; c < fragments; ++c) {
         coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB> k;
         coopMatLoad(k, staged, 16u * p * row_stride + first_channel + 2u * c, row_stride,
                     gl_CooperativeMatrixLayoutColumnMajor);
@@ -374,8 +377,10 @@ void main() {
     float largest = greatest;
     LATER_UNROLLED for (uint i = 0u; i < tile / 8u; ++i) {
       uint at = row * score_stride + 2u * i + side;
-      s[i] = uintBitsToFloat(scores[own_scores + at]);
-      if (parts == 2u) s[i] += uintBitsToFloat(scores[(gl_SubgroupID ^ 1u) * 16u * score_stride + at]);
+      // All subgroups that share the tokens add in the same order.
+      s[i] = uintBitsToFloat(scores[shared_scores + at]);
+      LATER_UNROLLED for (uint other = 1u; other < parts; ++other) s[i] +=
+          uintBitsToFloat(scores[shared_scores + other * 16u * score_stride + at]);
       uint position = first + 8u * i + 4u * side;
       LATER_UNROLLED for (uint c = 0u; c < 4u; ++c) {
         s[i][c] = position + c < own_count && position + c >= own_first ? turned(s[i][c], in_turns) : unseen;
@@ -402,13 +407,13 @@ void main() {
     subgroup_barrier();
     sum_matrix factors;
     coopMatLoad(factors, spread, own_spread, 4u, gl_CooperativeMatrixLayoutRowMajor);
-    LATER_UNROLLED for (uint c = 0u; c < 8u; ++c) if (c < fragments) sums[c] = sums[c] * factors;
+    LATER_UNROLLED for (uint c = 0u; c < value_fragments; ++c) sums[c] = sums[c] * factors;
     LATER_UNROLLED for (uint p = 0u; p < tile / 16u; ++p) {
       coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> probabilities;
       coopMatLoad(probabilities, scores, own_scores + 2u * p, score_stride, gl_CooperativeMatrixLayoutRowMajor);
-      LATER_UNROLLED for (uint c = 0u; c < 8u; ++c) if (c < fragments) {
+      LATER_UNROLLED for (uint c = 0u; c < value_fragments; ++c) {
         coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB> v;
-        coopMatLoad(v, staged, 16u * p * row_stride + first_channel + 2u * c, row_stride,
+        coopMatLoad(v, staged, 16u * p * row_stride + first_value + 2u * c, row_stride,
                     gl_CooperativeMatrixLayoutRowMajor);
         sums[c] = coopMatMulAdd(probabilities, v, sums[c]);
       }
@@ -426,14 +431,14 @@ void main() {
   subgroup_barrier();
   sum_matrix factors;
   coopMatLoad(factors, spread, own_spread, 4u, gl_CooperativeMatrixLayoutRowMajor);
-  LATER_UNROLLED for (uint c = 0u; c < 8u; ++c) if (c < fragments) {
+  LATER_UNROLLED for (uint c = 0u; c < value_fragments; ++c) {
     sum_matrix result = sums[c] * factors;
     coopMatStore(result, scores, own_scores, 4u, gl_CooperativeMatrixLayoutRowMajor);
     subgroup_barrier();
     LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
       uint item = gl_SubgroupInvocationID + 32u * i, token = first_token + own_token + item / 4u;
       if (token <= last_token)
-        FloatQuads(output_).at[(token * heads + head) * quads + 2u * first_channel + 4u * c + item % 4u] =
+        FloatQuads(output_).at[(token * heads + head) * quads + 2u * first_value + 4u * c + item % 4u] =
             uintBitsToFloat(scores[own_scores + item]);
     }
     subgroup_barrier();

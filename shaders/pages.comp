@@ -17,6 +17,7 @@ layout(constant_id = 4) const uint cache_element = 0;
 layout(constant_id = 5) const uint slot_words = 256;
 layout(constant_id = 6) const uint page_size = 256;
 layout(constant_id = 7) const uint slots = 1;
+layout(constant_id = 8) const uint value_dim = 0;
 layout(local_size_x_id = 0) in;
 
 layout(push_constant, scalar) uniform Push { Words keys, values, pool_keys, pool_values, state; };
@@ -24,12 +25,20 @@ layout(push_constant, scalar) uniform Push { Words keys, values, pool_keys, pool
 #include "slots.glsl"
 
 const uint move_to_pool = 0u;
+const uint cached_value_dim_ = value_dim != 0u ? value_dim : head_dim;
+#define cached_value_dim cached_value_dim_
 #include "coded_cache.glsl"
-const uint row_quads = head_dim / (cache_element == element_f32 ? 4u : 8u);  // 16 bytes each, of a position
-const uint octet_quads = octet_words / 4u;                                   // of a coded cache
+// 16 bytes each, of a position, and of an octet of a coded cache: of keys, then of values.
+const uint in_quad = cache_element == element_f32 ? 4u : 8u;
+const uint key_quads = head_dim / in_quad, value_quads = cached_value_dim / in_quad;
+const uint key_octet_quads = octet_words / 4u, value_octet_quads = value_octet_words / 4u;
 
 void copy(Words from, uint from_quad, Words to, uint to_quad) {
   WordQuads(to).at[to_quad] = WordQuads(from).at[from_quad];
+}
+void move(uint way, Words own, uint own_quad, Words pool, uint pool_quad) {
+  if (way == move_to_pool) copy(own, own_quad, pool, pool_quad);
+  else copy(pool, pool_quad, own, own_quad);
 }
 
 void main() {
@@ -40,31 +49,18 @@ void main() {
   for (uint octet = state.at[state_move_first] + gl_WorkGroupID.x; octet < end; octet += gl_NumWorkGroups.x) {
     if (8u * octet + positions < 8u * end) continue;  // a ring holds only the last octets
     uint place = 8u * octet % (8u * octets), pool = pool_place(slot, 8u * octet);
+    uint own_octet = head * octets + place / 8u, pool_octet = head * pool_octets + pool / 8u;
     if (coded_cache) {
-      uint own = (head * octets + place / 8u) * octet_quads, pooled = (head * pool_octets + pool / 8u) * octet_quads;
-      for (uint i = gl_LocalInvocationIndex; i < octet_quads; i += workgroup_size) {
-        if (way == move_to_pool) {
-          copy(keys, own + i, pool_keys, pooled + i);
-          copy(values, own + i, pool_values, pooled + i);
-        } else {
-          copy(pool_keys, pooled + i, keys, own + i);
-          copy(pool_values, pooled + i, values, own + i);
-        }
-      }
+      for (uint i = gl_LocalInvocationIndex; i < key_octet_quads; i += workgroup_size)
+        move(way, keys, own_octet * key_octet_quads + i, pool_keys, pool_octet * key_octet_quads + i);
+      for (uint i = gl_LocalInvocationIndex; i < value_octet_quads; i += workgroup_size)
+        move(way, values, own_octet * value_octet_quads + i, pool_values, pool_octet * value_octet_quads + i);
       continue;
     }
-    uint own_key = (head * octets + place / 8u) * 8u * row_quads,
-         pool_key = (head * pool_octets + pool / 8u) * 8u * row_quads;
-    uint own_value = (head * positions + place) * row_quads, pool_value = (head * context + pool) * row_quads;
-    for (uint i = gl_LocalInvocationIndex; i < 8u * row_quads; i += workgroup_size) {
-      bool exists = place + i / row_quads < positions;
-      if (way == move_to_pool) {
-        copy(keys, own_key + i, pool_keys, pool_key + i);
-        if (exists) copy(values, own_value + i, pool_values, pool_value + i);
-      } else {
-        copy(pool_keys, pool_key + i, keys, own_key + i);
-        if (exists) copy(pool_values, pool_value + i, values, own_value + i);
-      }
-    }
+    uint own_value = (head * positions + place) * value_quads, pool_value = (head * context + pool) * value_quads;
+    for (uint i = gl_LocalInvocationIndex; i < 8u * key_quads; i += workgroup_size)
+      move(way, keys, 8u * own_octet * key_quads + i, pool_keys, 8u * pool_octet * key_quads + i);
+    for (uint i = gl_LocalInvocationIndex; i < 8u * value_quads; i += workgroup_size)
+      if (place + i / value_quads < positions) move(way, values, own_value + i, pool_values, pool_value + i);
   }
 }

@@ -19,7 +19,7 @@ layout(constant_id = 2) const uint experts_used = 2;
 layout(constant_id = 3) const uint over_all = 0;  // the softmax is over all experts
 layout(constant_id = 4) const uint biased = 0;
 layout(constant_id = 5) const uint scaled = 0;
-layout(constant_id = 6) const uint stated = 0;      // the state has the choice
+layout(constant_id = 6) const uint stated = 0;      // 1: the state has the choice; 2: it is all experts, in order
 layout(constant_id = 7) const uint slot_words = 0;  // of a batch: words of a slot's state
 layout(constant_id = 8) const uint score = 0;       // expert_score: the number by which an expert is judged
 layout(constant_id = 9) const float factor = 1.0;
@@ -85,6 +85,13 @@ void softmax_over_all(uint token, uint lane) {
 void main() {
   uint token = gl_WorkGroupID.y, lane = gl_LocalInvocationIndex;
   if (token >= state.at[state_count]) return;
+  if (stated == 2u) {
+    for (uint e = lane; e < experts; e += workgroup_size) {
+      choice.at[2u * token * experts + e] = e;
+      choice.at[(2u * token + 1u) * experts + e] = floatBitsToUint(1.0);
+    }
+    return;
+  }
   if (stated != 0u) {
     uint slot = slot_words == 0u ? 0u : state_first_slot + token * slot_words;
     if (lane == 0u) {

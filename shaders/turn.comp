@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Processes heads of q, k and v between their products and attention: biases, norms of q and k, rotary embedding of q
 // and k; then q goes to the output, k and v to the cache. One workgroup per head (x) and token (y). A rotation does not
-// change a head's root mean square, so a norm behind it is a norm before it whose weight is applied later.
+// change a head's root mean square, so a norm behind it is a norm before it whose weight is applied later. With
+// `latent` there is one key and value head: a normalised latent vector is the value and, in front of k, the key.
 // variant: turn -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -32,14 +33,21 @@ layout(constant_id = 14) const uint norms = 0;  // kernels::turn_norms
 layout(constant_id = 15) const uint biased = 0;
 layout(constant_id = 16) const float rope_factor = 1.0;  // of rotated channels
 layout(constant_id = 17) const uint v_norm = 0;          // normalises heads of v, without a weight
+layout(constant_id = 18) const uint latent = 0;          // channels of the latent vector; 0: there is none
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 
-layout(push_constant, scalar) uniform Push { Words q, k, v, q_norm, k_norm, bias, output_, state, keys, values, rope; };
+layout(push_constant, scalar) uniform Push {
+  Words q, k, v, q_norm, k_norm, bias, output_, state, keys, values, rope, latent_query;
+};
 
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim;
 const uint rows = q_size + 2u * kv_size, epilogue = 2u;
 const uint head_quads = head_dim / 4u;
+// Channels of a value, and of a query or key with the latent channels in front of it.
+const uint cached_value_dim_ = latent != 0u ? latent : head_dim, joined_dim = latent + head_dim;
+#define cached_value_dim cached_value_dim_
+const uint value_quads = cached_value_dim / 4u, widest_quads = value_quads > head_quads ? value_quads : head_quads;
 const uint norms_none = 0u, norms_all_heads = 2u, norms_behind = 3u;
 
 bool is_query;
@@ -53,12 +61,13 @@ vec4 biased_quad(Words from, uint quad) {
 bool is_value;
 #define weight_quad(weight, chunk, s) \
   ((v_norm != 0u && is_value) || norms == norms_behind ? vec4(1.0) : chunk_quad(weight, 0u, chunk, s))
-#define norm_width (norms == norms_all_heads ? (is_query ? q_size : kv_size) : head_dim)
-#define norm_width_max (norms == norms_all_heads ? q_size : head_dim)
+#define norm_width \
+  (norms == norms_all_heads ? (is_query ? q_size : kv_size) : latent != 0u && is_value ? latent : head_dim)
+#define norm_width_max (norms == norms_all_heads ? q_size : 4u * widest_quads)
 #include "norm.glsl"
 
 #include "coded_cache.glsl"
-shared vec4 shared_y[head_dim / 4u];
+shared vec4 shared_y[widest_quads];
 
 #define UNSCALED
 vec2 rope_of_pair(uint position, uvec2 turns) {
@@ -111,11 +120,11 @@ void keep_pairs(uint token, uint low, uint high, vec2 lower, vec2 upper) {
 
 // Factors of a block of 32 channels in shared_y, as in ggml's quantize_row_q8_0_ref and quantize_row_q4_0_ref: the
 // stored factor, and the factor that turns channels into codes. A NaN or infinite channel makes the stored factor NaN:
-// codes cannot express it.
-vec2 block_factors(uint block) {
+// codes cannot express it. count: quads in shared_y
+vec2 block_factors(uint block, uint count) {
   float largest = 0.0, signed_largest = 0.0;
   bool finite = true;
-  for (uint quad = 8u * block; quad < min(8u * block + 8u, head_quads); ++quad)
+  for (uint quad = 8u * block; quad < min(8u * block + 8u, count); ++quad)
     LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) {
       float x = shared_y[quad][i];
       finite = finite && (floatBitsToUint(x) & 0x7fffffffu) < 0x7f800000u;
@@ -137,16 +146,21 @@ uint code_of(float x, float inverse) {
   precise float up = scaled + 8.5;
   return uint(clamp(int(up), 0, 15));
 }
-// Writes the head in shared_y to its position of a coded cache.
-void store_codes(uint head, uint token) {
+// Where a head's channels go in a coded cache.
+struct coded_place {
+  uint dim, octet_size, first_chunk;  // channels of a head; words of its octets; the chunk of the first channel
+  bool by_rows;                       // as values are, with the chunks of a position side by side
+};
+// Writes `count` quads in shared_y to their position of a coded cache.
+void store_codes(Words cache, coded_place at, uint head, uint token, uint count) {
   uint position = position_of(token), slot = place_of(token, position), in_octet = slot & 7u;
   if (slot >= context) return;
-  uint base = (head * ((context + 7u) / 8u) + slot / 8u) * octet_words;
-  Words cache = is_value ? values : keys;
-  const uint chunks = head_dim / 8u, blocks = (head_dim + 31u) / 32u;
-  for (uint chunk = gl_LocalInvocationIndex; chunk < chunks; chunk += workgroup_size) {
-    vec2 factors = block_factors(chunk / 4u);
-    uint item = base + (is_value ? in_octet * chunks + chunk : chunk * 8u + in_octet) * chunk_words,
+  uint base = (head * ((context + 7u) / 8u) + slot / 8u) * at.octet_size, behind = at.dim * chunk_words;
+  uint blocks = (count + 7u) / 8u;
+  for (uint chunk = gl_LocalInvocationIndex; chunk < count / 2u; chunk += workgroup_size) {
+    vec2 factors = block_factors(chunk / 4u, count);
+    uint own = at.first_chunk + chunk;
+    uint item = base + (at.by_rows ? in_octet * (at.dim / 8u) + own : own * 8u + in_octet) * chunk_words,
          words[2] = {0u, 0u};
     LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) {
       uint code = code_of(shared_y[2u * chunk + i / 4u][i & 3u], factors.y);
@@ -155,9 +169,43 @@ void store_codes(uint head, uint token) {
     }
     cache.at[item] = words[0];
     if (cache_bits == 8u) cache.at[item + 1u] = words[1];
-    if ((chunk & 7u) == 0u)
-      cache.at[base + factor_word(chunk, in_octet)] =
-          pack_f16(factors.x, chunk / 4u + 1u < blocks ? block_factors(chunk / 4u + 1u).x : 0.0);
+    if ((own & 7u) == 0u)
+      cache.at[base + behind + factor_word(own, in_octet)] =
+          pack_f16(factors.x, chunk / 4u + 1u < blocks ? block_factors(chunk / 4u + 1u, count).x : 0.0);
+  }
+}
+
+// Words of an octet of a coded cache's keys that have the latent channels in front.
+const uint joined_octet_words = joined_dim * chunk_words + 8u * ((joined_dim + 63u) / 64u);
+
+// Writes two neighbouring channels of a key that has the latent channels in front.
+void store_joined_key(uint slot, uint channel, vec2 pair) {
+  uint first = ((slot / 8u * (joined_dim / 8u) + channel / 8u) * 8u + (slot & 7u)) * 8u;
+  store_pair(keys, first + (channel & 7u), pair);
+}
+// Writes a rotated query behind its latent channels, the rotated channels of the key, or the latent vector, which are
+// in shared_y.
+void store_joined(uint head, uint token) {
+  if (is_query) {
+    uint to = (token * heads + head) * (joined_dim / 4u), from = (token * heads + head) * value_quads;
+    for (uint quad = gl_LocalInvocationIndex; quad < joined_dim / 4u; quad += workgroup_size)
+      store_floats(output_, to + quad,
+                   quad < value_quads ? float_quad(latent_query, from + quad) : shared_y[quad - value_quads]);
+    return;
+  }
+  uint count = is_value ? value_quads : head_quads, first = is_value ? 0u : value_quads;
+  if (coded_cache) {
+    store_codes(keys, coded_place(joined_dim, joined_octet_words, first / 2u, false), 0u, token, count);
+    if (is_value) store_codes(values, coded_place(latent, value_octet_words, 0u, true), 0u, token, count);
+    return;
+  }
+  uint slot = place_of(token, position_of(token));
+  if (slot >= context) return;
+  for (uint i = gl_LocalInvocationIndex; i < 2u * count; i += workgroup_size) {
+    vec4 quad = shared_y[i / 2u];
+    vec2 pair = (i & 1u) == 0u ? quad.xy : quad.zw;
+    store_joined_key(slot, 4u * first + 2u * i, pair);
+    if (is_value) store_pair(values, slot * latent + 2u * i, pair);
   }
 }
 
@@ -199,10 +247,11 @@ void main() {
                       4u),
        own = (head - before) * head_quads;
   bias_shift = before * head_quads - row;
-  if (is_value ? v_norm != 0u : norms != norms_none) {
+  uint own_quads = is_value ? value_quads : head_quads;
+  if (is_value ? v_norm != 0u || latent != 0u : norms != norms_none) {
     normalise(from, row + own, is_query ? q_norm : k_norm, own);
   } else {
-    for (uint quad = gl_LocalInvocationIndex; quad < head_quads; quad += workgroup_size)
+    for (uint quad = gl_LocalInvocationIndex; quad < own_quads; quad += workgroup_size)
       shared_y[quad] = biased_quad(from, row + own + quad);
   }
   workgroup_barrier();
@@ -211,11 +260,16 @@ void main() {
     vec2 lower = vec2(shared_y[low >> 2][low & 3u], shared_y[low >> 2][(low & 3u) + 1u]),
          upper = vec2(shared_y[high >> 2][high & 3u], shared_y[high >> 2][(high & 3u) + 1u]);
     if (norms == norms_behind && !is_value) turn_and_weigh(token, low, high, is_query ? q_norm : k_norm, lower, upper);
-    if (coded_cache && !is_query) keep_pairs(token, low, high, lower, upper);
-    else if (wanted) rope_cache(token, head * head_quads + i, vec4(lower.x, upper.x, lower.y, upper.y));
+    if (latent != 0u ? !is_value : coded_cache && !is_query) keep_pairs(token, low, high, lower, upper);
+    else if (latent == 0u && wanted) rope_cache(token, head * head_quads + i, vec4(lower.x, upper.x, lower.y, upper.y));
   }
-  if (coded_cache && !is_query) {
+  if (latent != 0u) {
     workgroup_barrier();
-    if (wanted) store_codes(head - (is_value ? heads + kv_heads : heads), token);
+    if (wanted) store_joined(head, token);
+  } else if (coded_cache && !is_query) {
+    workgroup_barrier();
+    if (wanted)
+      store_codes(is_value ? values : keys, coded_place(head_dim, octet_words, 0u, is_value),
+                  head - (is_value ? heads + kv_heads : heads), token, head_quads);
   }
 }

@@ -132,6 +132,11 @@ void last_fields(const decoder_config& c, const Field& field) {
     field("dense_intermediate_size", std::to_string(c.dense_intermediate_size));
   }
   if (c.projection_norm_eps != 0) field("projection_norm_eps", number(c.projection_norm_eps));
+  if (c.q_lora_rank != 0) field("q_lora_rank", std::to_string(c.q_lora_rank));
+  if (c.kv_lora_rank != 0) {
+    field("kv_lora_rank", std::to_string(c.kv_lora_rank));
+    field("v_head_dim", std::to_string(c.v_head_dim));
+  }
   if (!c.use_qk_norm) field("use_qk_norm", "false");
   if (!c.attention_bias) field("attention_bias", "false");
 }

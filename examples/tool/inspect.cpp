@@ -82,8 +82,8 @@ json config_json(const decoder_config& c) {
   count("shared_intermediate_size", c.shared_intermediate_size);
   count("hidden_size_per_layer_input", c.hidden_size_per_layer_input);
   count("vocab_size_per_layer_input", c.vocab_size_per_layer_input);
-  count("altup_num_inputs", c.altup_num_inputs);
-  count("laurel_rank", c.laurel_rank);
+  count("altup_num_inputs", c.altup_num_inputs), count("laurel_rank", c.laurel_rank);
+  count("q_lora_rank", c.q_lora_rank), count("kv_lora_rank", c.kv_lora_rank), count("v_head_dim", c.v_head_dim);
   if (!c.sparse_layers.empty())
     out["sparse_layers"] = c.sparse_layers.count(c.num_hidden_layers), out["sparse_deviations"] = c.sparse_deviations;
   if (c.attn_logit_softcapping != 0.f) out["attn_logit_softcapping"] = c.attn_logit_softcapping;

@@ -4,9 +4,17 @@
 #ifndef INTAGLIO_ATTENTION
 #define INTAGLIO_ATTENTION
 
-const uint quads = head_dim / 4u;   // of channels
-const uint chunks = head_dim / 8u;  // of channels; keys are stored by chunks
-const uint span_positions = 256u;   // kernels::attention_span
+const uint chunks = head_dim / 8u;  // of channels of a query or key; keys are stored by chunks
+// Kernels may define the channels of a value where these are not as many as the channels of a key.
+#ifdef cached_value_dim
+const uint quads = cached_value_dim / 4u, query_quads = head_dim / 4u;  // of channels
+const uint value_chunks = cached_value_dim / 8u;
+#else
+const uint quads = head_dim / 4u;  // of channels
+#define query_quads quads
+#define value_chunks chunks
+#endif
+const uint span_positions = 256u;  // kernels::attention_span
 
 // Kernels may define: the window of positions that a token sees, whether the cache is a ring, and the factor of scores.
 #ifndef attention_window

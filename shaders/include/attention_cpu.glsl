@@ -27,7 +27,8 @@ const uint slots = (quads + narrowest_lanes - 1u) / narrowest_lanes;
 
 shared float scores[heads_together * span_positions];
 
-vec4 head_query[4][quads];
+#define query_slots ((query_quads + narrowest_lanes - 1u) / narrowest_lanes)
+vec4 head_query[4][query_quads];
 vec4 head_sums[4][slots];
 vec2 head_weight[4];  // maximum and total
 
@@ -131,11 +132,13 @@ void attend_span(uint kv_head, uint first, uint count, uint seen) {
 
 // Computes a token's heads from first_head on. The token sees positions `start` to `count` - 1.
 void attend(uint token, uint first_head, uint start, uint count) {
-  uint kv_head = first_head / (heads / kv_heads), row = (token * heads + first_head) * quads;
+  uint kv_head = first_head / (heads / kv_heads), row = (token * heads + first_head) * quads,
+       query_row = (token * heads + first_head) * query_quads;
   each_head(h) {  // each quad is read once
-    vec4 own[slots];
-    each_slot(s) own[s] = float_quad(query, row + h * quads + quad_of(s));
-    LATER_UNROLLED for (uint i = 0u; i < quads; ++i) head_query[h][i] =
+    vec4 own[query_slots];
+    LATER_UNROLLED for (uint s = 0u; s < query_slots; ++s) if (uint(s) * subgroup_size < query_quads) own[s] =
+        float_quad(query, query_row + h * query_quads + min(lane + uint(s) * subgroup_size, query_quads - 1u));
+    LATER_UNROLLED for (uint i = 0u; i < query_quads; ++i) head_query[h][i] =
         subgroupShuffle(own[i / subgroup_size], i % subgroup_size);
   }
   uint begin = start & ~(span_positions - 1u);

@@ -10,25 +10,35 @@ const bool coded_cache = cache_bits != 0u;
 // Words of 8 codes, of the codes of an octet of positions, and of the whole octet.
 const uint chunk_words = cache_bits / 4u, code_words = head_dim * chunk_words,
            octet_words = code_words + 8u * ((head_dim + 63u) / 64u);
+// Kernels may define the channels of a value where these are not as many as the channels of a key.
+#ifdef cached_value_dim
+const uint value_code_words = cached_value_dim * chunk_words,
+           value_octet_words = value_code_words + 8u * ((cached_value_dim + 63u) / 64u);
+#else
+#define value_code_words code_words
+#define value_octet_words octet_words
+#endif
 
-// The word of an octet that holds the factors of a chunk's block and of the neighbouring block.
-uint factor_word(uint chunk, uint position) { return code_words + chunk / 8u * 8u + position; }
+// The word, behind an octet's codes, that holds the factors of a chunk's block and of the neighbouring block.
+uint factor_word(uint chunk, uint position) { return chunk / 8u * 8u + position; }
 
 #ifdef INTAGLIO_ATTENTION
 // Rows of values of a head; rows of codes fill whole octets.
 const uint value_rows = coded_cache ? (context + 7u) & ~7u : context;
 
-// Loads 8 codes, then their factor. item: index of the chunk among the octet's codes.
-uvec4 load_codes(Words from, uint octet, uint item, uint chunk, uint position) {
-  uint base = octet * octet_words, factors = from.at[base + factor_word(chunk, position)],
+// Loads 8 codes, then their factor. base: the octet's first word; behind: words of its codes; item: index of the chunk
+// among the octet's codes.
+uvec4 load_codes(Words from, uint base, uint behind, uint item, uint chunk, uint position) {
+  uint factors = from.at[base + behind + factor_word(chunk, position)],
        factor = (chunk & 4u) == 0u ? factors & 0xffffu : factors >> 16;
   if (cache_bits == 8u) return uvec4(word_pair(from, base / 2u + item), factor, 0u);
   return uvec4(from.at[base + item], 0u, factor, 0u);
 }
-// Eight neighbouring channels of a value: [kv_heads, value_rows, chunks].
+// Eight neighbouring channels of a value: [kv_heads, value_rows, value_chunks].
 uvec4 load_value_codes(Words values, uint index) {
-  uint row = index / chunks, chunk = index % chunks;
-  return load_codes(values, row / 8u, (row & 7u) * chunks + chunk, chunk, row & 7u);
+  uint row = index / value_chunks, chunk = index % value_chunks;
+  return load_codes(values, row / 8u * value_octet_words, value_code_words, (row & 7u) * value_chunks + chunk, chunk,
+                    row & 7u);
 }
 
 // f16_pair() of CPU drivers converts finite numbers only.
@@ -49,7 +59,8 @@ vec4 decoded(uint word, float factor) {
 raw_chunk load_cached_key(Words keys, uint index) {
   if (!coded_cache) return load_key(keys, index);
   uint item = index % (8u * chunks);
-  return raw_chunk(load_codes(keys, index / (8u * chunks), item, item / 8u, item & 7u), uvec4(0u));
+  return raw_chunk(load_codes(keys, index / (8u * chunks) * octet_words, code_words, item, item / 8u, item & 7u),
+                   uvec4(0u));
 }
 key_chunk widened_key(raw_chunk raw) {
   if (!coded_cache) return widened(raw);

@@ -92,6 +92,9 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::ernie45_03b, dtype::bf16>();
   check_in<models::eurobert_210m, dtype::bf16>();
   check_in<models::eurobert_610m, dtype::q8_0>();
+  check_in<models::deepseek_v2_lite, dtype::q8_0>();
+  check_in<models::moonlight_16b, dtype::q4_0>();
+  check_in<models::glm_47_flash, dtype::bf16>();
   check_in<models::ernie45_21b_a3b, dtype::q4_k>();
   check_in<models::ernie45_300b_a47b, dtype::q8_0>();
   check_in<models::ministral3_8b, dtype::q4_k>();

@@ -73,6 +73,15 @@ TEST_CASE("Qwen 3.5, DeepSeek and their relatives") {
   CHECK(split(pretokenizer::deepseek_v3, "x=foo(12345, \xE4\xB8\xAD\xE6\x96\x87!)\n") ==
         pieces{"x", "=foo", "(", "123", "45", ",", " ", "\xE4\xB8\xAD\xE6\x96\x87", "!)\n"});
   CHECK(split(pretokenizer::deepseek_coder, "if x1 == 23:\n") == pieces{"if", " x", "1", " == ", "2", "3", ":", "\n"});
+  const auto llm = pretokenizer::deepseek_llm;
+  CHECK(split(llm, "Hello world  \n") == pieces{"Hello", " world", "  ", "\n"});
+  CHECK(split(llm, "x = 12, \u00E93") == pieces{"x", " =", " ", "1", "2", ",", " \u00E9", "3"});
+  CHECK(split(llm, "\u4E2D\u6587\u3002 \u10D0b's") == pieces{"\u4E2D\u6587", "\u3002", " ", "\u10D0", "b", "'", "s"});
+  CHECK(split(llm, "a\u3000\u3000 1   ") == pieces{"a", "\u3000\u3000", " ", "1", "   "});
+  const auto kimi = pretokenizer::kimi_k2;
+  CHECK(split(kimi, "AB\u4E00\u4E8CC's 1234") == pieces{"AB", "\u4E00\u4E8C", "C's", " ", "123", "4"});
+  CHECK(split(kimi, "helloWorld \u4E00//\n/") == pieces{"hello", "World", " ", "\u4E00", "//\n", "/"});
+  CHECK(split(kimi, "\u3042\u4E00\u3044 \uAC00") == pieces{"\u3042", "\u4E00", "\u3044", " \uAC00"});
   CHECK(split(pretokenizer::seed_coder, "a;\nb") == pieces{"a", ";", "\n", "b"});
   CHECK(split(pretokenizer::minicpm5, "a  1234") == pieces{"a", "  ", "123", "4"});
   CHECK(split(pretokenizer::ufakzeka, "Ali'nin") == pieces{"Ali", "'nin"});

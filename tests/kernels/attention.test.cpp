@@ -19,10 +19,12 @@ void check(kernel_device& on, const attention_problem& p, std::uint32_t subgroup
   const auto query = on.filled(p.query), keys = on.filled(p.keys), values = on.filled(p.values),
              state = on.filled(fresh_state(p.position, p.tokens, p.room, s.context));
   const auto sinks = sinks_on(on, s);
-  const auto partials = on.poisoned(kernels::attention_partial_bytes(p.room, s.heads, splits, s.head_dim));
+  const auto partials = on.poisoned(kernels::attention_partial_bytes(p.room, s.heads, splits, s.value_width()));
   const auto counters = on.filled(std::vector<std::uint32_t>(std::size_t{p.room} * s.heads));
   auto constants = attention_constants(s);
-  constants.insert(constants.end(), {{"splits", splits}, {"heads_together", together}, {"narrow", narrow ? 1u : 0u}});
+  constants.insert(
+      constants.end(),
+      {{"splits", splits}, {"heads_together", together}, {"narrow", narrow ? 1u : 0u}, {"value_dim", s.value_dim}});
   for (int time = 0; time < (splits > 1 ? 2 : 1); ++time) {
     const auto output = on.poisoned(p.expected.size() * 4);
     on.run(kernels::kernel::attention, subgroups, constants,
@@ -260,5 +262,40 @@ TEST_CASE("attention: bounds of scores and sinks of heads give the reference's b
     const attention_problem p = attention_problem::make(random, shape, position, 2, 2);
     check(on, p, 4, 1, 1);
     if (shape.window == 0) check(on, p, 1, 3, 2);
+  }
+}
+
+// Latent attention: all heads read one key and its first channels as a value.
+TEST_CASE("attention: values with fewer channels than keys give the reference's bits") {
+  kernel_device on;
+  on.wide_loads = GENERATE(false, true);
+  random_numbers random(54);
+  for (const auto& [shape, position] :
+       {std::pair{reference::attention_shape{
+                      .heads = 4, .kv_heads = 1, .head_dim = 80, .context = 300, .scale = 0.25f, .value_dim = 64},
+                  255u},
+        std::pair{reference::attention_shape{
+                      .heads = 2, .kv_heads = 1, .head_dim = 576, .context = 300, .scale = 0.072f, .value_dim = 512},
+                  270u},
+        std::pair{reference::attention_shape{.heads = 2,
+        .kv_heads = 1,
+        .head_dim = 576,
+        .context = 70,
+        .cache_element = element::q8_0,
+        .scale = 0.072f,
+        .value_dim = 512},
+                  60u},
+        std::pair{reference::attention_shape{.heads = 2,
+        .kv_heads = 1,
+        .head_dim = 80,
+        .context = 90,
+        .cache_element = element::q4_0,
+        .scale = 0.25f,
+        .value_dim = 64},
+                  80u}}) {
+    const attention_problem p = attention_problem::make(random, shape, position, 2, 2);
+    check(on, p, 4, 1, 1);
+    check(on, p, 16, 1, 1, true);
+    check(on, p, 1, kernels::attention_spans(shape.context), 2);
   }
 }

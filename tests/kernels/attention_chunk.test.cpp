@@ -14,6 +14,7 @@ std::vector<float> run(kernel_device& on, const attention_problem& p, std::uint3
              output = on.poisoned(p.expected.size() * 4);
   auto constants = attention_constants(s);
   constants.push_back({"max_tokens", p.room});
+  constants.push_back({"value_dim", s.value_dim});
   on.run(kernels::kernel::attention_chunk, subgroups, constants,
          {{"query", &query},
           {"keys", &keys},
@@ -43,6 +44,9 @@ TEST_CASE("attention_chunk: the reference's bits wherever tiles and spans end, r
         sizes{{.heads = 1, .kv_heads = 1, .head_dim = 8, .context = 33}, 32, 1},
         sizes{{.heads = 1, .kv_heads = 1, .head_dim = 104, .context = 40}, 30, 10},
         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 800, .cache_element = element::f32}, 765, 16},
+        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 512, .context = 300}, 243, 25},
+        sizes{{.heads = 3, .kv_heads = 1, .head_dim = 576, .context = 40, .value_dim = 512}, 12, 11},
+        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 96, .context = 300, .value_dim = 64}, 250, 16},
         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 96, .context = 300, .cache_element = element::q8_0}, 250, 16},
         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 70, .cache_element = element::q4_0}, 51, 16},
         sizes{{.heads = 2, .kv_heads = 2, .head_dim = 32, .context = 300, .ahead = ir::all_ahead}, 243, 25},

@@ -15,6 +15,7 @@ std::vector<float> run(kernel_device& on, const attention_problem& p, std::uint3
              output = on.filled(std::vector<float>(p.expected.size(), std::bit_cast<float>(0xa5a5a5a5u)));
   auto constants = attention_constants(s);
   constants.push_back({"max_tokens", p.room});
+  constants.push_back({"value_dim", s.value_dim});
   const std::uint32_t tile = kernels::attention_f16_tile(s.head_dim);
   on.run(kernels::kernel::attention_f16, subgroups, constants,
          {{"query", &query},
@@ -55,6 +56,9 @@ TEST_CASE("attention_f16: every module, heads of all sizes, windows, rings and t
          sizes{{.heads = 2, .kv_heads = 2, .head_dim = 64, .context = 390, .window = 20, .ahead = 19}, 235, 70},
          sizes{{.heads = 2, .kv_heads = 2, .head_dim = 128, .context = 100}, 0, 66},
          sizes{{.heads = 2, .kv_heads = 1, .head_dim = 256, .context = 150}, 61, 40},
+         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 512, .context = 150}, 61, 40},
+         sizes{{.heads = 3, .kv_heads = 1, .head_dim = 576, .context = 90, .value_dim = 512}, 40, 35},
+         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 96, .context = 90, .value_dim = 64}, 40, 35},
          sizes{{.heads = 1, .kv_heads = 1, .head_dim = 80, .context = 40, .cache_element = kernels::element::f32},
                30,
                10},

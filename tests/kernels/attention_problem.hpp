@@ -33,14 +33,15 @@ inline auto sinks_on(kernel_device& on, const reference::attention_shape& s) {
 inline std::vector<std::byte> cache_of(const reference::attention_shape& s, bool is_value,
                                        const std::vector<float>& elements) {
   if (!kernels::is_coded(s.cache_element)) return elements_of(elements, s.cache_element);
-  const reference::cached form{s.cache_element, is_value, s.head_dim, s.context};
+  const std::uint32_t width = is_value ? s.value_width() : s.head_dim;
+  const reference::cached form{s.cache_element, is_value, width, s.context};
   std::vector<std::byte> out(static_cast<std::size_t>(form.bytes(s.kv_heads)));
-  std::vector<float> row(s.head_dim);
+  std::vector<float> row(width);
   for (std::uint32_t head = 0; head < s.kv_heads; ++head)
     for (std::uint32_t at = 0; at < s.context; ++at) {
-      for (std::uint32_t c = 0; c < s.head_dim; ++c) {
+      for (std::uint32_t c = 0; c < width; ++c) {
         const auto index =
-            (is_value ? kernels::value_cache_index : kernels::key_cache_index)(head, at, c, s.head_dim, s.context);
+            (is_value ? kernels::value_cache_index : kernels::key_cache_index)(head, at, c, width, s.context);
         row[c] = elements[static_cast<std::size_t>(index)];
       }
       form.store(out, head, at, row);
@@ -57,17 +58,19 @@ struct attention_problem {
 
   static attention_problem make(random_numbers& random, const reference::attention_shape& shape, std::uint32_t position,
                                 std::uint32_t tokens, std::uint32_t room) {
-    const std::size_t width = std::size_t{shape.heads} * shape.head_dim;
+    const std::uint32_t value_dim = shape.value_width();
+    const std::size_t width = std::size_t{shape.heads} * shape.head_dim,
+                      out_width = std::size_t{shape.heads} * value_dim;
     attention_problem out{shape,
                           position,
                           tokens,
                           room,
                           random.floats(room * width, -2, 2),
-                          std::vector<float>(room * width, std::bit_cast<float>(0xa5a5a5a5u)),
+                          std::vector<float>(room * out_width, std::bit_cast<float>(0xa5a5a5a5u)),
                           {},
                           {}};
     auto k = random.floats(kernels::key_cache_elements(shape.kv_heads, shape.head_dim, shape.context), -2, 2);
-    auto v = random.floats(kernels::value_cache_elements(shape.kv_heads, shape.head_dim, shape.context), -2, 2);
+    auto v = random.floats(kernels::value_cache_elements(shape.kv_heads, value_dim, shape.context), -2, 2);
     for (auto* list : {&k, &v})
       for (std::size_t i = 0; i < list->size(); i += 5) (*list)[i] *= 1e-5f;  // f16 values without a leading one
     // What is past the last position would show in any sum.
@@ -75,8 +78,8 @@ struct attention_problem {
       for (std::uint32_t at = position + tokens; at < (shape.context + 7) / 8 * 8; ++at)
         for (std::uint32_t c = 0; c < shape.head_dim; ++c) {
           k[kernels::key_cache_index(head, at, c, shape.head_dim, shape.context)] = 60000.f;
-          if (at < shape.context)
-            v[kernels::value_cache_index(head, at, c, shape.head_dim, shape.context)] = std::nanf("");
+          if (at < shape.context && c < value_dim)
+            v[kernels::value_cache_index(head, at, c, value_dim, shape.context)] = std::nanf("");
         }
     // In a ring, slots of positions that have left every window.
     for (std::uint32_t head = 0; head < shape.kv_heads && shape.ring; ++head)

@@ -59,6 +59,21 @@ std::vector<std::uint32_t> lists_of(const spread& of, std::uint32_t list_tokens)
 
 }  // namespace
 
+TEST_CASE("route names all experts in order, with parts of 1", "[kernels]") {
+  kernel_device on;
+  const std::uint32_t many = GENERATE(4u, 20u, 130u);
+  const auto choice = on.poisoned(std::size_t{8} * room * many), state = on.filled(fresh_state(0, tokens, room, 8));
+  on.run(kernels::kernel::route, 1, {{"experts", many}, {"experts_used", many}, {"stated", 2u}},
+         {{"choice", &choice}, {"state", &state}}, {1, room, 1});
+  std::vector<std::uint32_t> expected(std::size_t{2} * room * many, 0xa5a5a5a5u);
+  for (std::uint32_t t = 0; t < tokens; ++t)
+    for (std::uint32_t e = 0; e < many; ++e) {
+      expected[2 * t * many + e] = e;
+      expected[(2 * t + 1) * many + e] = std::bit_cast<std::uint32_t>(1.f);
+    }
+  CHECK(choice.read<std::uint32_t>() == expected);
+}
+
 TEST_CASE("route gives the reference's choice, ties and all, and leaves tokens past the count alone", "[kernels]") {
   kernel_device on;
   random_numbers random(7);

@@ -246,3 +246,69 @@ TEST_CASE("rms_norm: the normalised input of the tokens of the pass") {
                         1e-6f, std::span(expected).subspan(i * width, width));
   CHECK_SAME(on, output.read<float>(), expected);
 }
+
+TEST_CASE("turn: rotated channels behind those of a latent vector, which is the value too") {
+  kernel_device on;
+  on.fixed_width = GENERATE(true, false);
+  random_numbers random(36);
+  using kernels::element;
+  for (const auto& [heads, d, latent, type, position, ring] : {std::tuple{4u, 16u, 64u, element::f16, 18u, false},
+                                                               {20u, 64u, 512u, element::f16, 5u, false},
+                                                               {2u, 64u, 512u, element::f32, 255u, true},
+                                                               {2u, 64u, 512u, element::q8_0, 7u, false},
+                                                               {2u, 16u, 64u, element::q4_0, 18u, false}}) {
+    const std::uint32_t context = ring ? 256 : 20, tokens = 3, joined = latent + d;
+    const reference::turn_shape shape{.heads = heads,
+                                      .kv_heads = 1,
+                                      .head_dim = d,
+                                      .context = context,
+                                      .ring = ring,
+                                      .cache_element = type,
+                                      .strides = {heads * d, d, latent},
+                                      .latent = latent};
+    CAPTURE(heads, d, latent, type);
+    const auto q = random.floats(std::size_t{tokens} * heads * d, -2, 2),
+               k = random.floats(std::size_t{tokens} * d, -2, 2),
+               v = random.floats(std::size_t{tokens} * latent, -2, 2),
+               before = random.floats(std::size_t{tokens} * heads * latent, -2, 2),
+               norm = random.floats(latent, 0.5f, 1.5f);
+    const auto rope = plain_rope(d, 1e4L);
+    std::vector<std::byte> keys(kernels::key_cache_bytes(type, 1, joined, context), poison),
+        values(kernels::value_cache_bytes(type, 1, latent, context), poison);
+    std::vector<float> expected(std::size_t{tokens} * heads * joined);
+    const auto q_in = on.filled(q), k_in = on.filled(k), v_in = on.filled(v), k_norm = on.filled(norm),
+               latent_query = on.filled(before), turns = on.filled(rope), key_cache = on.filled(keys),
+               value_cache = on.filled(values), state = on.filled(fresh_state(position, tokens, tokens, context)),
+               output = on.poisoned(expected.size() * 4);
+    on.run(kernels::kernel::turn, 1,
+           {{"heads", heads},
+            {"kv_heads", 1u},
+            {"head_dim", d},
+            {"eps", shape.eps},
+            {"context", context},
+            {"ring", ring ? 1u : 0u},
+            {"cache_element", static_cast<std::uint32_t>(type)},
+            {"q_stride", heads * d},
+            {"k_stride", d},
+            {"v_stride", latent},
+            {"latent", latent}},
+           {{"q", &q_in},
+            {"k", &k_in},
+            {"v", &v_in},
+            {"k_norm", &k_norm},
+            {"latent_query", &latent_query},
+            {"output", &output},
+            {"state", &state},
+            {"keys", &key_cache},
+            {"values", &value_cache},
+            {"rope", &turns}},
+           {heads + 2, tokens, 1});
+    reference::turn_inputs in{{q, k, v}};
+    in.norms[1] = norm, in.latent_query = before;
+    reference::turn(shape, in, expected, position, keys, values, rope);
+    CHECK_SAME(on, output.read<float>(), expected);
+    if (on.device().description().type != gpu::device_type::cpu) continue;
+    CHECK(key_cache.read<std::byte>() == keys);
+    CHECK(value_cache.read<std::byte>() == values);
+  }
+}

@@ -77,18 +77,12 @@ class Logistic(Decoder):
                 w[p + "conv.conv.weight"] = (0.6 * r.standard_normal((HIDDEN, 1, CONV))).astype(np.float32)
                 w[p + "conv.out_proj.weight"] = matrix(HIDDEN, HIDDEN)
             else:
-                for name, heads in (("q", HEADS), ("k", KV_HEADS), ("v", KV_HEADS)):
-                    w[p + f"self_attn.{name}_proj.weight"] = matrix(heads * WIDE, HIDDEN)
-                    if t.get("attention_bias"):
-                        w[p + f"self_attn.{name}_proj.bias"] = r.standard_normal(heads * WIDE).astype(np.float32)
-                w[p + "self_attn.o_proj.weight"] = matrix(HIDDEN, HEADS * WIDE)
-                if self.traits.get("norms"):
-                    w[p + "self_attn.q_norm.weight"], w[p + "self_attn.k_norm.weight"] = near(WIDE), near(WIDE)
+                self.make_attention(p + "self_attn.", w, matrix, near)
             units = {"mlp.": DENSE} if self.is_dense(layer) else {f"mlp.experts.{e}.": INNER for e in range(EXPERTS)}
             if not self.is_dense(layer):
                 w[p + "mlp.gate.weight"] = matrix(EXPERTS, HIDDEN)
-                widest = self.traits.get("bias", 0.4)
-                w[p + "mlp.choosing"] = r.uniform(-widest, widest, EXPERTS).astype(np.float32)
+                if widest := self.traits.get("bias", 0.4):
+                    w[p + "mlp.choosing"] = r.uniform(-widest, widest, EXPERTS).astype(np.float32)
                 if shared := t.get(self.traits.get("shared", "n_shared_experts")):
                     units["mlp.shared_experts."] = INNER * shared
             for unit, inner in units.items():
@@ -111,6 +105,15 @@ class Logistic(Decoder):
                 self.weights[f"model.layers.{self.layers + i}.{name}"] = near(HIDDEN)
         if not t.get("tie_word_embeddings", t.get("tie_embedding")):
             w["lm_head.weight"] = self.weights["lm_head.weight"] = matrix(VOCABULARY, HIDDEN)
+
+    def make_attention(self, p, w, matrix, near):
+        for name, heads in (("q", HEADS), ("k", KV_HEADS), ("v", KV_HEADS)):
+            w[p + f"{name}_proj.weight"] = matrix(heads * WIDE, HIDDEN)
+            if self.text.get("attention_bias"):
+                w[p + f"{name}_proj.bias"] = self.random.standard_normal(heads * WIDE).astype(np.float32)
+        w[p + "o_proj.weight"] = matrix(HIDDEN, HEADS * WIDE)
+        if self.traits.get("norms"):
+            w[p + "q_norm.weight"], w[p + "k_norm.weight"] = near(WIDE), near(WIDE)
 
     def base(self):
         return float(self.text.get("rope_theta", self.traits.get("theta")))
@@ -159,7 +162,7 @@ class Logistic(Decoder):
 
     def mixture(self, x, p, w):
         scores = self.traits.get("score", sigmoid)(x @ w[p + "gate.weight"].T)
-        judged = scores + w[p + "choosing"]
+        judged = scores + w.get(p + "choosing", 0)
         order = np.argsort(-judged, -1)
         ranked = np.take_along_axis(judged, order, -1)
         self.gap = min(self.gap, (ranked[:, TOP - 1] - ranked[:, TOP]).min())

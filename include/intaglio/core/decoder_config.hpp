@@ -52,10 +52,11 @@ enum class architecture : std::uint8_t {
   hunyuan_dense,
   modern_bert,
   ernie4_5_moe,
-  eurobert
+  eurobert,
+  deepseek2
 };
 /// The last enumerator, for tables by architecture.
-inline constexpr architecture last_architecture = architecture::eurobert;
+inline constexpr architecture last_architecture = architecture::deepseek2;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh, gelu };
 /// The last enumerator, for tables by activation.
@@ -208,6 +209,10 @@ struct decoder_config {
   bool use_qk_norm = true;          ///< heads of q and k are normalised
   bool attention_bias = true;       ///< q, k and v have biases
   float projection_norm_eps = 0.f;  ///< epsilon of the RMSNorm that each matrix of a layer has in front; 0: none has
+  std::uint32_t q_lora_rank = 0;    ///< width between the two products that make queries; 0: one product makes them
+  std::uint32_t kv_lora_rank = 0;   ///< channels of the latent vector from which all heads' keys and values are made
+                                    ///< (latent attention); 0: heads have keys and values of their own
+  std::uint32_t v_head_dim = 0;     ///< with kv_lora_rank: channels of a head's values
 
   /// Elements of a token's queries.
   constexpr std::uint32_t q_size() const { return num_attention_heads * head_dim; }
@@ -265,7 +270,7 @@ constexpr std::string_view name(architecture value) {
       "gpt-oss",       "qwen35",      "qwen3next",    "granitehybrid", "nemotron_h", "bert",   "nomic-bert",
       "granitemoe",    "olmoe",       "qwen35moe",    "lfm2moe",       "gemma",      "arcee",  "seed_oss",
       "mistral3",      "exaone4",     "qwen2moe",     "ernie4_5",      "glm4moe",    "glm4",   "gemma-embedding",
-      "hunyuan-dense", "modern-bert", "ernie4_5-moe", "eurobert"};
+      "hunyuan-dense", "modern-bert", "ernie4_5-moe", "eurobert",      "deepseek2"};
   static_assert(sizeof(names) / sizeof(names[0]) == static_cast<std::size_t>(last_architecture) + 1);
   return names[static_cast<std::size_t>(value)];
 }

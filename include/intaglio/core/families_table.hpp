@@ -436,6 +436,22 @@ inline constexpr auto families_table = std::to_array<family>({
      .layers = "eurobert",
      .window = gguf_window::refused,
      .encoder = true},
+    {.type = architecture::deepseek2,
+     .config_names = "deepseek_v2 deepseek_v3 glm4_moe_lite kimi_k2",
+     .gguf_names = "deepseek2",
+     .layers = "deepseek2",
+     .latent = true,
+     .window = gguf_window::refused,
+     .experts = mixtures::all,
+     .default_experts = 64,
+     .default_experts_used = 6,
+     .default_expert_width = 1408,
+     .parts_of_all = true,
+     .score = expert_score::logistic,
+     .softmax_unbiased = true,
+     .router_added = 1e-20f,
+     .shared_experts = 1,
+     .draft_layers = true},
 });
 
 }  // namespace intaglio

@@ -23,6 +23,13 @@ constexpr bool has_qkv_biases(const decoder_config& c) {
 /// Whether the routers of a family use scores that are not logits. Such a family has biases of the choice, a factor,
 /// and dense layers at the front.
 constexpr bool has_scored_router(const family& of) { return of.score != expert_score::logit; }
+/// How the routers of a model score experts.
+constexpr expert_score score_of(const decoder_config& c) {
+  const family& of = family_of(c.model_type);
+  return of.softmax_unbiased && !c.use_expert_bias ? expert_score::probability : of.score;
+}
+/// Channels of a head that latent attention's products make without a rotation: the first ones.
+constexpr std::uint32_t unrotated_dim(const decoder_config& c) { return c.head_dim - c.rotary_dim; }
 /// Whether a family's layers have a shared expert, which every token uses, with a gate.
 constexpr bool has_shared_expert(const family& of) { return of.gated_shared_expert; }
 /// The tensor of the norm of the FFN's input.

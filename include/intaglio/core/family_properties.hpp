@@ -34,6 +34,7 @@ struct family {
   bool qkv_biases = false;            ///< attn_q.bias, attn_k.bias, attn_v.bias: added to q, k and v
   bool optional_biases = false;       ///< only some models have qkv_biases (decoder_config::attention_bias)
   bool block_biases = false;          ///< biases of the projection behind attention, of the router and of experts too
+  bool latent = false;                ///< keys and values of all heads are made from a latent vector (MLA)
   bool sinks = false;                 ///< attn_sinks: one more score in each head's softmax
   bool norms_before = true;           ///< attn_norm, ffn_norm: norms of what the sublayers of a block read
   bool norms_behind = false;          ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream
@@ -58,6 +59,7 @@ struct family {
   std::uint32_t default_expert_width = 0;    ///< default of moe_intermediate_size; 0: there is no such key
   bool parts_of_all = false;                 ///< default: a softmax over all experts weighs them
   expert_score score = expert_score::logit;  ///< how routers score experts
+  bool softmax_unbiased = false;             ///< routers without a bias of the choice score by the softmax
   float router_added = 0.f;                  ///< not for logits: added to the sum by which scores are divided
   float router_least = 0.f;                  ///< not for logits: the smallest such sum
   std::uint32_t default_dense_layers = 0;    ///< layers at the front without experts, where files have no value

@@ -13,6 +13,7 @@
 #include "intaglio/models/arcee.hpp"
 #include "intaglio/models/bert.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/deepseek2.hpp"
 #include "intaglio/models/ernie4_5.hpp"
 #include "intaglio/models/ernie4_5_moe.hpp"
 #include "intaglio/models/eurobert.hpp"
@@ -177,6 +178,7 @@ inline constexpr auto graph_rows = std::to_array<graph_row>({
     {architecture::modern_bert, trace_tied<models::modern_bert_graph<any>>},
     {architecture::ernie4_5_moe, trace_headed<models::ernie4_5_moe_graph<any>>},
     {architecture::eurobert, trace_tied<models::llama_body<any>>},
+    {architecture::deepseek2, trace_headed<models::deepseek2_graph<any>>},
 });
 
 /// Whether each family has its row, in the order of `architecture`.

@@ -105,6 +105,32 @@ inline std::optional<changed_type> changed_type_of(std::string_view words) {
   return read.ec == std::errc{} && read.ptr == end && out.first <= out.last ? std::optional(out) : std::nullopt;
 }
 
+/// The matrices of a layer to which a mix gives codecs, with their columns.
+inline std::vector<std::pair<std::string, std::uint32_t>> mixed_matrices(const decoder_config& c) {
+  const std::string of_experts = c.num_local_experts != 0 ? "_exps" : "";
+  std::vector<std::pair<std::string, std::uint32_t>> out{
+      {"attn_q", c.hidden_size}, {"attn_k", c.hidden_size}, {"attn_v", c.hidden_size}, {"attn_output", c.q_size()}};
+  if (const std::uint32_t latent = c.kv_lora_rank; latent != 0) {  // what the layers name, in the place of q, k and v
+    const std::uint32_t queries = c.q_lora_rank != 0 ? c.q_lora_rank : c.hidden_size;
+    out = {{"attn_q_nope", queries},
+           {"attn_q_rope", queries},
+           {"attn_kv_latent", c.hidden_size},
+           {"attn_k_rope", c.hidden_size},
+           {"attn_k_b", unrotated_dim(c)},
+           {"attn_v_b", latent},
+           {"attn_output", c.num_attention_heads * c.v_head_dim}};
+    if (c.q_lora_rank != 0) out.emplace_back("attn_q_a", c.hidden_size);
+    for (const auto& [end, inner] :
+         {std::pair{"", c.dense_intermediate_size}, {"_shexp", c.shared_expert_intermediate_size}})
+      for (const char* each : {"ffn_gate", "ffn_up", "ffn_down"})
+        if (inner != 0) out.emplace_back(each + std::string(end), each[4] == 'd' ? inner : c.hidden_size);
+  }
+  out.insert(out.end(), {{"ffn_gate" + of_experts, c.hidden_size},
+                         {"ffn_up" + of_experts, c.hidden_size},
+                         {"ffn_down" + of_experts, c.intermediate_size}});
+  return out;
+}
+
 /// The codec of each weight of a model under a mix, such as "q4_k_m". Matrices with other codecs may follow, separated
 /// by commas, as in files that are quantised by measured importance: "q4_k_m,ffn_gate.0-7=q5_k,attn_output=q6_k".
 /// @return absent where no mix, matrix or codec has that name
@@ -120,15 +146,7 @@ inline std::optional<weight_types> mix_of(const decoder_config& c, std::string_v
     if (each.name != name) continue;
     weight_types out{each.base, for_columns(each.base, c.hidden_size), for_columns(dtype::q6_k, c.hidden_size)};
     if (c.tie_word_embeddings) out.embedding = out.head;
-    const std::string of_experts = c.num_local_experts != 0 ? "_exps" : "";
-    const std::array<std::pair<std::string, std::uint32_t>, 7> matrices{
-        {{"attn_q", c.hidden_size},
-         {"attn_k", c.hidden_size},
-         {"attn_v", c.hidden_size},
-         {"attn_output", c.q_size()},
-         {"ffn_gate" + of_experts, c.hidden_size},
-         {"ffn_up" + of_experts, c.hidden_size},
-         {"ffn_down" + of_experts, c.intermediate_size}}};
+    const auto matrices = mixed_matrices(c);
     for (const changed_type& change : changes)
       if (std::none_of(matrices.begin(), matrices.end(), [&](const auto& its) { return its.first == change.matrix; }))
         return std::nullopt;

@@ -44,7 +44,14 @@ inline constexpr auto layer_matrices = std::to_array<std::string_view>({"attn_q.
                                                                         "laurel_l.weight",
                                                                         "laurel_r.weight",
                                                                         "inp_gate.weight",
-                                                                        "proj.weight"});
+                                                                        "proj.weight",
+                                                                        "attn_q_a.weight",
+                                                                        "attn_q_nope.weight",
+                                                                        "attn_q_rope.weight",
+                                                                        "attn_kv_latent.weight",
+                                                                        "attn_k_rope.weight",
+                                                                        "attn_k_b.weight",
+                                                                        "attn_v_b.weight"});
 
 /// The traced layers of a model with this config.
 inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {

@@ -19,8 +19,9 @@ struct absent_family {
   std::string_view names, missing;
 };
 inline constexpr auto absent_families = std::to_array<absent_family>({
-    {"deepseek_v2 deepseek_v3 deepseek_v32 deepseek2 kimi_k2 glm4_moe_lite longcat_flash minicpm3",
-     "keys and values of fewer channels that all heads share (latent attention, MLA)"},
+    {"deepseek_v32 deepseek32 glm_moe_dsa glm-dsa", "latent attention (MLA) to positions that an index chooses"},
+    {"longcat_flash", "two sublayers of latent attention (MLA) in a layer, and experts that do nothing"},
+    {"minicpm3", "latent attention (MLA) beside factors of embedding, layers and logits"},
     {"llama4 llama4_text", "experts whose inputs are scaled, and attention in chunks"},
     {"minimax_m2 minimax-m2 dots1 bailing_moe_v2 bailingmoe2 afmoe",
      "mixtures behind dense layers, routed by sigmoids or by groups"},

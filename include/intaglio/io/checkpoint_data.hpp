@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -49,6 +50,34 @@ namespace intaglio::io {
       for (std::size_t j = 0; j < 16; ++j) *to++ = code(j) | code(j + 16) << 4;
     }
   }
+}
+
+/// Reads rows of heads that a file holds transposed, in blocks: each head that has some of the rows is decoded.
+[[gnu::cold]] inline void read_transposed(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
+                                          std::span<std::byte> out) {
+  const transposed_heads& of = *tensor.transposed;
+  const std::uint64_t row = row_bytes(of.type, of.columns), columns = tensor.stored.columns;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(columns * row));
+  std::vector<float> values(static_cast<std::size_t>(columns * of.columns));
+  std::byte* to = out.data();
+  for (std::uint64_t at = row0; at < row0 + count;) {
+    const std::uint64_t head = at / of.columns, last = (std::min)((head + 1) * of.columns, row0 + count);
+    tensor.stored.file->read(tensor.stored.offset + head * of.head_rows * row, bytes);
+    decode_row(of.type, bytes, values);
+    for (; at < last; ++at)
+      for (std::uint64_t i = 0; i < columns; ++i, to += sizeof(std::uint16_t)) {
+        const std::uint16_t half = f16_from_f32(values[static_cast<std::size_t>(i * of.columns + at % of.columns)]);
+        std::memcpy(to, &half, sizeof half);
+      }
+  }
+}
+
+/// Reads rows that a file has in another form. @return whether it has
+inline bool read_recoded(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
+                         std::span<std::byte> out) {
+  if (tensor.split) read_split(tensor, row0, count, out);
+  else if (tensor.transposed) read_transposed(tensor, row0, count, out);
+  return tensor.split || tensor.transposed;
 }
 
 /// An opened model. Movable. Several threads may read at once.
@@ -239,9 +268,8 @@ class checkpoint {
   static void read_bytes(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
                          std::span<std::byte> out) {
     const stored_tensor& stored = tensor.stored;
-    if (tensor.split) read_split(tensor, row0, count, out);
-    else if (tensor.pieces.empty())
-      stored.file->read(stored.offset + row0 * row_bytes(stored.type, stored.columns), out);
+    if (read_recoded(tensor, row0, count, out)) return;
+    if (tensor.pieces.empty()) stored.file->read(stored.offset + row0 * row_bytes(stored.type, stored.columns), out);
     else
       read_pieces(tensor.pieces, info(stored.type).block_bytes, stored.columns / info(stored.type).block_elements, row0,
                   count, out);

@@ -55,7 +55,6 @@ class hf_tensor_collector {
   template <class Tensor>
   [[gnu::cold]] void add(const Tensor& tensor, const mapped_file* file) {
     if (is_unread(tensor.name)) return;
-    if (config_.config.model_type == architecture::llama && is_rotary_table(tensor.name)) return;
     if (family_of(config_.config.model_type).encoder) {
       if (is_position_list(tensor.name)) return;
       if (is_encoder_head(tensor.name) && !is_score_head(tensor.name, score_)) {
@@ -106,11 +105,7 @@ class hf_tensor_collector {
     out.negative_exp = name->ends_with(".ssm_a");
     if (name->ends_with("norm.weight") && !name->ends_with(".ssm_norm.weight"))
       out.addend = family_of(config_.config.model_type).hf_norm_addend;
-    add_parts(builder_, std::move(out), [&](checkpoint_tensor& part) {
-      if (config_.config.rotary_dim == 0 && !family_of(config_.config.model_type).hf_rows_in_pairs) return;
-      part.rows_in_pairs = config_.config.head_dim, part.rotary_dim = config_.config.rotary_dim;
-      part.neighbours = part.rotary_dim != 0 && family_of(config_.config.model_type).hf_rows_in_pairs;
-    });
+    add_parts(builder_, std::move(out), [&](checkpoint_tensor& part) { note_order(part); });
   }
 
   [[gnu::cold]] void finish() {
@@ -145,12 +140,26 @@ class hf_tensor_collector {
  private:
   /// Counts tensors that are named in warnings and not read.
   bool is_unread(std::string_view name) {
+    const family& of = family_of(config_.config.model_type);
+    if ((of.type == architecture::llama || of.latent) && is_rotary_table(name)) return true;
     const bool vision = is_vision_name(name),
                draft = is_draft_name(name, "model.layers.", config_.config.num_hidden_layers, config_.draft_layers) ||
                        (family_of(config_.config.model_type).moe_keys && is_draft_head(name));
     vision_ += vision;
     drafts_ += draft;
     return vision || draft;
+  }
+  /// Notes the order of the rows of a tensor of q or k.
+  void note_order(checkpoint_tensor& part) const {
+    const decoder_config& c = config_.config;
+    const family& of = family_of(c.model_type);
+    if (of.latent) {
+      part.rows_in_pairs = config_.rotated_halves ? 0 : c.rotary_dim;
+      return;
+    }
+    if (c.rotary_dim == 0 && !of.hf_rows_in_pairs) return;
+    part.rows_in_pairs = c.head_dim, part.rotary_dim = c.rotary_dim;
+    part.neighbours = part.rotary_dim != 0 && of.hf_rows_in_pairs;
   }
   /// Leaves out the rows of positions that no token has. @return false where there are no other rows, which is a fault
   bool skip_positions(checkpoint_tensor& table) {

@@ -23,6 +23,14 @@ struct split_mxfp4 {
   std::uint64_t row0 = 0, row_step = 1;  ///< the file's row of the tensor's first row, and the distance between rows
 };
 
+/// Heads of a matrix of blocks that are read transposed, as f16: the file's rows are the tensor's columns.
+struct transposed_heads {
+  dtype type = dtype::f16;    ///< the codec of the file's matrix
+  std::uint64_t columns = 0;  ///< of the file's matrix; the number of the tensor's rows of a head
+  std::uint64_t head_rows =
+      0;  ///< the file's rows of a head; the first ones are read, as many as the tensor has columns
+};
+
 /// A product of two narrow matrices that reading adds to a matrix: factor * b a.
 struct low_rank_addend {
   std::shared_ptr<const std::vector<float>> a, b;  ///< [rank, columns], [rows, rank]
@@ -59,13 +67,15 @@ struct checkpoint_tensor {
 
   std::optional<split_mxfp4> split;  ///< where stored.type is mxfp4: the scales; stored.offset is that of the codes
 
+  std::optional<transposed_heads> transposed;  ///< stored.type is f16; stored.offset is that of the file's matrix
+
   std::vector<low_rank_addend> added;  ///< products that are added to the values, in the order of the file
                                        ///< (lora_adapter.hpp)
 
   /// Whether the values are the stored ones.
   bool is_as_stored() const { return addend == 0.f && added.empty(); }
   /// Whether the rows are at stored.offset in the order in which they are read.
-  bool in_place() const { return pieces.empty() && rows_in_pairs == 0 && !split; }
+  bool in_place() const { return pieces.empty() && rows_in_pairs == 0 && !split && !transposed; }
   /// The file's row for a row in NeoX order (for a vector, the value). rows_in_pairs is not 0.
   std::uint64_t file_row(std::uint64_t row) const { return row_in_pairs(rows_in_pairs, row, rotary_dim, neighbours); }
 };

@@ -39,8 +39,7 @@ class model_converter {
       throw file_error(model_.path(), 0, "packed file",
                        "the model that it was packed from: its tensors are not here as they were", "weights of plans");
     if (out.extension() == ".safetensors") check_safetensors(out);
-    if (family_of(model_.config().model_type).recurrent == recurrence::delta_net)
-      ordered_ = tensors_in_gguf_order(model_);
+    if (has_gguf_order(family_of(model_.config().model_type))) ordered_ = tensors_in_gguf_order(model_);
     report_.warnings = model_.warnings();
     if (out.extension() == ".safetensors") safetensors_.emplace(out);
     else gguf_.emplace(out);
@@ -99,14 +98,25 @@ class model_converter {
     } else {
       const gguf file = gguf::open(in);
       for (const gguf_value& value : file.first().values())
-        if (value.key != "general.file_type" && value.key != "general.alignment" && !value.key.starts_with("split."))
+        if (value.key != "general.file_type" && value.key != "general.alignment" && !value.key.starts_with("split.") &&
+            !is_latent_width(value.key))
           gguf_->copy(file.first(), value);
+      if (const decoder_config& c = model_.config(); c.kv_lora_rank != 0)
+        write_latent_widths(*gguf_, c, gguf_architecture(c) + ".");
       if (file.first().find("general.quantization_version") == nullptr)
         gguf_->set("general.quantization_version", std::uint32_t{2});
       if (model_.config().ternary && file.first().find(activation_type_key) == nullptr)
         gguf_->set(activation_type_key, name(model_.config().activation_type));
     }
     if (const auto type = gguf_file_type(options_.codec)) gguf_->set("general.file_type", *type);
+  }
+
+  /// Whether the value of a key depends on how a file holds the matrices of latent attention.
+  bool is_latent_width(std::string_view key) const {
+    const std::string prefix = gguf_architecture(model_.config()) + ".";
+    return model_.config().kv_lora_rank != 0 && key.starts_with(prefix) &&
+           std::find(latent_width_keys.begin(), latent_width_keys.end(), key.substr(prefix.size())) !=
+               latent_width_keys.end();
   }
 
   /// The kind of a tensor: "blk.7.ffn_up.weight" is of kind "ffn_up".
@@ -178,7 +188,10 @@ class model_converter {
     const dtype type = to.type;
     if (turns && family_of(model_.config().model_type).gguf_rows_in_pairs) to.rows_in_pairs = model_.config().head_dim;
     const auto whole = fused_into(model_.config(), stored);
-    const std::uint64_t experts = tensor.dimensions == 3 ? model_.config().num_local_experts : 1;
+    const decoder_config& c = model_.config();
+    const std::uint64_t experts = tensor.dimensions != 3         ? 1
+                                  : is_latent_heads(stored.name) ? c.num_attention_heads
+                                                                 : c.num_local_experts;
     if (whole) {
       const std::array<std::uint64_t, 3> shape{stored.columns, whole->second / experts, experts};
       const std::uint64_t of = model_.config().num_local_experts;

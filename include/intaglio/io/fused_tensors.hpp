@@ -13,12 +13,13 @@
 #include "intaglio/core/family.hpp"
 #include "intaglio/io/checkpoint_builder.hpp"
 #include "intaglio/io/gathered_rows.hpp"
+#include "intaglio/io/latent_tensors.hpp"
 
 namespace intaglio::io {
 
 /// Whether files of a family have fused matrices in GGUF.
 constexpr bool has_fused_matrices(const family& of) {
-  return of.fused || of.fused_qkv || of.fused_gate_up || of.streams || of.recurrent == recurrence::mamba2;
+  return of.fused || of.fused_qkv || of.fused_gate_up || of.streams || of.latent || of.recurrent == recurrence::mamba2;
 }
 
 /// Some rows of a fused matrix.
@@ -44,6 +45,9 @@ struct fused_part {
     const std::string block = before(qkv);
     return {{block + "attn_q.weight", 0, q}, {block + "attn_k.weight", q, kv}, {block + "attn_v.weight", q + kv, kv}};
   }
+  if (constexpr std::string_view latent = "attn_kv_a_mqa.weight"; facts.latent && name.ends_with(latent))
+    return {{before(latent) + "attn_kv_latent.weight", 0, c.kv_lora_rank},
+            {before(latent) + "attn_k_rope.weight", c.kv_lora_rank, c.rotary_dim}};
   if (constexpr std::string_view in = "ssm_in.weight";
       family_of(c.model_type).recurrent == recurrence::mamba2 && name.ends_with(in)) {
     const std::string block = before(in);
@@ -91,6 +95,7 @@ template <class Turned>
   const auto add = [&](checkpoint_tensor tensor) {
     for (const std::string_view each : {".attn_q.weight", ".attn_k.weight", ".attn_q.bias", ".attn_k.bias"})
       if (tensor.stored.name.ends_with(each)) turned(tensor);
+    if (family_of(builder.config().model_type).latent && is_latent_rotated(tensor.stored.name)) turned(tensor);
     // Norms of heads of which some channels turn are in the order of theirs.
     if (const decoder_config& c = builder.config();
         c.rotary_dim != 0 && family_of(c.model_type).head_norms &&
@@ -98,7 +103,7 @@ template <class Turned>
       turned(tensor);
     builder.add(std::move(tensor));
   };
-  if (add_gathered(builder, whole, add)) return;
+  if (add_gathered(builder, whole, add) || add_latent_heads(builder, whole, add)) return;
   const auto parts = fused_parts(builder.config(), whole.stored.name);
   if (parts.empty()) return add(std::move(whole));
   if (const std::uint64_t rows = parts.back().first + parts.back().rows; whole.stored.rows != rows)

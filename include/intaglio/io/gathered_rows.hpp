@@ -34,6 +34,15 @@ inline std::vector<gathered_part> gathered_parts(const decoder_config& c, std::s
     }
     return {gates, ups};
   }
+  for (const std::string_view q : {"attn_q.weight", "attn_q_b.weight"}) {  // a head's rows with a rotation are the last
+    if (!family_of(c.model_type).latent || !name.ends_with("." + std::string(q))) continue;
+    gathered_part first{block(q) + "attn_q_nope.weight", {}}, rotated{block(q) + "attn_q_rope.weight", {}};
+    for (std::uint64_t head = 0; head < c.num_attention_heads; ++head) {
+      first.runs.push_back({head * c.head_dim, unrotated_dim(c)});
+      rotated.runs.push_back({head * c.head_dim + unrotated_dim(c), c.rotary_dim});
+    }
+    return {first, rotated};
+  }
   if (family_of(c.model_type).recurrent != recurrence::delta_net) return {};
   if (constexpr std::string_view q = "attn_q.weight"; name.ends_with("." + std::string(q))) {
     gathered_part queries{std::string(name), {}}, gates{block(q) + "attn_q_gate.weight", {}};

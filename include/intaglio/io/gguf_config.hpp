@@ -15,15 +15,15 @@
 
 #include "intaglio/core/family.hpp"
 #include "intaglio/io/absent_families.hpp"
-#include "intaglio/io/gguf_layers.hpp"
+#include "intaglio/io/gguf_heads.hpp"
 
 namespace intaglio::io {
 
 /// Reads the config from the keys of a GGUF file. @throws file_error for a key that is absent, of another type or out
 /// of range
-class gguf_config : public gguf_layers {
+class gguf_config : public gguf_heads {
  public:
-  explicit gguf_config(const gguf& file) : gguf_layers(file) {
+  explicit gguf_config(const gguf& file) : gguf_heads(file) {
     const auto stated = file.value<std::string>("general.architecture");
     if (!stated)
       refuse("general.architecture", "one of: " + std::string(family_names(&family::gguf_names).view()), "no such key");
@@ -101,6 +101,7 @@ class gguf_config : public gguf_layers {
     config_.rms_norm_eps = *eps;
     config_.rope_theta = real("rope.freq_base").value_or(10'000.f);
     if (kinds) read_kinds();
+    else if (facts.latent) read_latent();
     else read_head_dim();
     if (facts.streams) read_streams();
     if (facts.dense_products) read_dense_products();
@@ -111,6 +112,7 @@ class gguf_config : public gguf_layers {
     config_.tie_word_embeddings = architecture_ == "bitnet-25" || file_.find_tensor("output.weight") == nullptr ||
                                   (bitnet && head_is_embedding());
     read_rope_scaling(bitnet);
+    if (facts.latent) read_latent_scale();
     if (facts.rope_factors) read_rope_factors();
     if (facts.partial_rotary && facts.gguf_rows_in_pairs) refuse_sections();
     if (facts.scaled_queries) end_at_scaled_queries();
@@ -203,17 +205,17 @@ class gguf_config : public gguf_layers {
   /// Reads the keys of routers with other scores than logits. @param dense the width of FFNs without experts
   [[gnu::cold]] void read_scored_router(std::uint32_t dense) {
     decoder_config& c = config_;
-    const std::uint32_t usual = gguf_gating(family_of(c.model_type).score);
-    if (const std::uint32_t by = value("expert_gating_func").value_or(usual); by != usual)
-      refuse(key("expert_gating_func"), usual == 2 ? "2, a sigmoid" : "1, a softmax", std::to_string(by));
     c.num_dense_layers = value("leading_dense_block_count").value_or(0);
     if (c.num_dense_layers != 0) c.dense_intermediate_size = dense;
     std::uint32_t first = 0;
     while (first < c.num_hidden_layers && !c.has_experts(first)) ++first;
-    c.norm_topk_prob = file_.value<bool>(key("expert_weights_norm")).value_or(true);
+    c.norm_topk_prob = file_.value<bool>(key("expert_weights_norm")).value_or(!family_of(c.model_type).parts_of_all);
     if (const float factor = real("expert_weights_scale").value_or(0.f); factor != 0.f)
       c.routed_scaling_factor = factor;
     c.use_expert_bias = file_.find_tensor("blk." + std::to_string(first) + ".exp_probs_b.bias") != nullptr;
+    const std::uint32_t usual = gguf_gating(score_of(c));
+    if (const std::uint32_t by = value("expert_gating_func").value_or(usual); by != usual)
+      refuse(key("expert_gating_func"), usual == 2 ? "2, a sigmoid" : "1, a softmax", std::to_string(by));
     if (!family_of(c.model_type).shared_experts) return;
     const std::uint64_t shared = std::uint64_t{value("expert_shared_count").value_or(0)} * c.intermediate_size;
     if (const auto width = value("expert_shared_feed_forward_length");
@@ -241,7 +243,7 @@ class gguf_config : public gguf_layers {
   }
   void judge(const gguf_key_rule& rule) const {
     if (rule.use == gguf_key_use::read || rule.use == gguf_key_use::harmless || rule.use == gguf_key_use::layer_norm ||
-        rule.use == gguf_key_use::dense_products)
+        rule.use == gguf_key_use::dense_products || rule.use == gguf_key_use::latent)
       return;
     if (rule.use == gguf_key_use::shared_expert && config_.shared_expert_intermediate_size != 0) return;
     // In a Granite without experts this key is the width of its FFN, as converters write it.
@@ -259,6 +261,7 @@ class gguf_config : public gguf_layers {
     if (rule.use == gguf_key_use::streams && streams) return;
     if (rule.use == gguf_key_use::layer_inputs && (streams || family_of(config_.model_type).kinds_of_layers)) return;
     if (rule.use == gguf_key_use::scaled_queries && family_of(config_.model_type).scaled_queries) return;
+    if (rule.use == gguf_key_use::yarn_share && has_yarn_share(family_of(config_.model_type))) return;
     if (rule.use == gguf_key_use::softcap && family_of(config_.model_type).softcaps) return;
     const gguf_value& stored = *file_.first().find(key(rule.tail));
     const float found = stored.type == gguf_type::boolean ? (*file_.value<bool>(stored.key) ? 1.f : 0.f)
@@ -296,29 +299,6 @@ class gguf_config : public gguf_layers {
       if (!std::equal(one.begin(), one.begin() + static_cast<std::ptrdiff_t>(some), other.begin())) return false;
     }
     return true;
-  }
-  void read_head_dim() {
-    const std::uint32_t heads = config_.num_attention_heads;
-    const auto length = value("attention.key_length"), values = value("attention.value_length");
-    if (length) {
-      config_.head_dim = *length;
-    } else {
-      if (heads == 0 || config_.hidden_size % heads != 0)
-        refuse(key("attention.head_count"), "a divisor of embedding_length " + std::to_string(config_.hidden_size),
-               std::to_string(heads));
-      config_.head_dim = config_.hidden_size / heads;
-    }
-    const std::string wide = std::to_string(config_.head_dim);
-    if (values && *values != config_.head_dim)
-      refuse(key("attention.value_length"),
-             wide + (length ? " as attention.key_length" : " as embedding_length / attention.head_count"),
-             std::to_string(*values));
-    if (config_.no_rope_layer_interval == 1) return;  // no channel is rotated
-    if (const auto rotated = value("rope.dimension_count");
-        rotated && *rotated < config_.head_dim && family_of(config_.model_type).partial_rotary)
-      config_.rotary_dim = *rotated;
-    else if (rotated && *rotated != config_.head_dim)
-      refuse(key("rope.dimension_count"), wide + " as the heads are wide", std::to_string(*rotated));
   }
 };
 

@@ -32,6 +32,8 @@ enum class gguf_key_use : std::uint8_t {
   shared_experts,    ///< as `neutral`; read in families with several shared experts; 1 in families with one
   draft_layers,      ///< as `neutral`; read in families whose files may have layers that draft tokens
   layer_norm,        ///< read where norms are LayerNorms; unknown in other families
+  latent,            ///< read in families with latent attention; unknown in other families
+  yarn_share,        ///< as `neutral`; read where YaRN's factor has a share of its own for sines or for scores
   dense_products,    ///< read where products may be behind the last norm; unknown in other families
   causal,            ///< as `neutral`; false in encoders
   scaled_queries,    ///< as `neutral`; read where queries behind the original context are scaled by their position
@@ -44,8 +46,10 @@ constexpr std::uint32_t gguf_gating(expert_score by) { return by == expert_score
 /// Whether a family has keys of this use.
 constexpr bool knows(const family& of, gguf_key_use use) {
   return (use != gguf_key_use::layer_norm || of.layer_norms) &&
-         (use != gguf_key_use::dense_products || of.dense_products);
+         (use != gguf_key_use::dense_products || of.dense_products) && (use != gguf_key_use::latent || of.latent);
 }
+/// Whether files of a family may state YaRN's share.
+constexpr bool has_yarn_share(const family& of) { return of.scaled_queries || of.latent; }
 
 /// One key without its prefix.
 struct gguf_key_rule {
@@ -65,6 +69,10 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"attention.head_count_kv"},
     {"attention.key_length"},
     {"attention.value_length"},
+    {"attention.q_lora_rank", gguf_key_use::latent},
+    {"attention.kv_lora_rank", gguf_key_use::latent},
+    {"attention.key_length_mla", gguf_key_use::latent},
+    {"attention.value_length_mla", gguf_key_use::latent},
     {"attention.layer_norm_rms_epsilon"},
     {"attention.layer_norm_epsilon", gguf_key_use::layer_norm},
     {"attention.sliding_window"},
@@ -125,7 +133,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"rope.scaling.alpha", gguf_key_use::neutral, 1.f, 0.f},
     {"rope.scaling.yarn_ext_factor", gguf_key_use::neutral, 0.f, -1.f},
     {"rope.scaling.yarn_attn_factor", gguf_key_use::neutral, 1.f, 0.f},
-    {"rope.scaling.yarn_log_multiplier", gguf_key_use::scaled_queries},
+    {"rope.scaling.yarn_log_multiplier", gguf_key_use::yarn_share},
     {"leading_dense_block_count", gguf_key_use::scored_router},
     {"interleave_moe_layer_step", gguf_key_use::neutral, 1.f, 0.f},
     {"moe_every_n_layers", gguf_key_use::neutral, 1.f, 0.f},

@@ -252,7 +252,7 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
       !kinds && (!of.shared_experts || of.moe_keys) && c.shared_expert_intermediate_size != 0)
     out.set(prefix + "expert_shared_feed_forward_length", c.shared_expert_intermediate_size);
   if (has_scored_router(family_of(c.model_type))) {
-    out.set(prefix + "expert_gating_func", gguf_gating(family_of(c.model_type).score));
+    out.set(prefix + "expert_gating_func", gguf_gating(score_of(c)));
     out.set(prefix + "expert_weights_norm", c.norm_topk_prob);
     out.set(prefix + "expert_weights_scale", c.routed_scaling_factor);
     if (sublayers) out.set(prefix + "expert_shared_count", 1u), out.set(prefix + "expert_group_count", 1u);
@@ -263,6 +263,41 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
   if (const bool usual = !family_of(c.model_type).parts_of_all; c.norm_topk_prob != usual)
     warnings.push_back(usual ? "GGUF has no norm_topk_prob, and programs take true; the model's is false"
                              : "GGUF has no norm_topk_prob, and programs take false; the model's is true");
+}
+
+/// The keys of latent attention whose values depend on how a file holds matrices of keys and values.
+inline constexpr std::array<std::string_view, 5> latent_width_keys{"attention.head_count_kv", "attention.key_length",
+                                                                   "attention.value_length", "attention.key_length_mla",
+                                                                   "attention.value_length_mla"};
+/// Writes these keys, for a file with a matrix of keys and one of values for each head. @param from index of the first
+[[gnu::cold]] inline void write_latent_widths(gguf_writer& out, const decoder_config& c, const std::string& prefix,
+                                              std::size_t from = 0) {
+  const std::array<std::uint32_t, 5> widths{1, c.kv_lora_rank + c.rotary_dim, c.kv_lora_rank, c.head_dim, c.v_head_dim};
+  for (std::size_t i = from; i < widths.size(); ++i) out.set(prefix + std::string(latent_width_keys[i]), widths[i]);
+}
+/// Writes the widths of latent attention except attention.head_count_kv, which is written with the number of heads.
+[[gnu::cold]] inline void write_latent(gguf_writer& out, const decoder_config& c, const std::string& prefix) {
+  if (c.q_lora_rank != 0) out.set(prefix + "attention.q_lora_rank", c.q_lora_rank);
+  out.set(prefix + "attention.kv_lora_rank", c.kv_lora_rank);
+  write_latent_widths(out, c, prefix, 1);
+}
+
+/// Writes YaRN. Facts that GGUF cannot express go to `warnings`.
+[[gnu::cold]] inline void write_yarn(gguf_writer& out, const decoder_config& c, const std::string& prefix,
+                                     std::vector<std::string>& warnings) {
+  const rope_scaling_config& yarn = c.rope_scaling;
+  out.set(prefix + "rope.scaling.type", "yarn");
+  out.set(prefix + "rope.scaling.factor", yarn.factor);
+  out.set(prefix + "rope.scaling.original_context_length", yarn.original_max_position_embeddings);
+  if (yarn.high_freq_factor != 32.f) out.set(prefix + "rope.scaling.yarn_beta_fast", yarn.high_freq_factor);
+  if (yarn.low_freq_factor != 1.f) out.set(prefix + "rope.scaling.yarn_beta_slow", yarn.low_freq_factor);
+  const bool latent = family_of(c.model_type).latent;
+  const bool shared = (family_of(c.model_type).scaled_queries || latent) && yarn.attention_factor == 1.f;
+  const float share = latent ? yarn_score_share(c.head_dim, yarn.factor, c.attention_multiplier) : 10.f;
+  if (shared) out.set(prefix + "rope.scaling.yarn_log_multiplier", static_cast<float>(0.1 * double{share}));
+  if (!yarn.truncate || (latent && share == 0.f) ||
+      (!shared && (latent || yarn.attention_factor != yarn_attention_factor(yarn.factor))))
+    warnings.push_back("GGUF has no key for all of the model's rope_scaling (" + scaling_text(yarn) + ")");
 }
 
 /// Adds what GGUF has no key for to the warnings.
@@ -318,10 +353,9 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
   write_norms_and_pooling(out, model, prefix);
   out.set(prefix + "rope.freq_base", c.rope_theta);
   if (c.ternary) out.set(std::string(activation_type_key), std::string(name(c.activation_type)));
-  if (!kinds && (gemma || c.head_dim * c.num_attention_heads != c.hidden_size)) {
-    out.set(prefix + "attention.key_length", c.head_dim);
-    out.set(prefix + "attention.value_length", c.head_dim);
-  }
+  if (c.kv_lora_rank != 0) write_latent(out, c, prefix);
+  else if (!kinds && (gemma || c.head_dim * c.num_attention_heads != c.hidden_size))
+    for (const char* each : {"attention.key_length", "attention.value_length"}) out.set(prefix + each, c.head_dim);
   if (c.num_local_experts != 0) write_experts(out, c, prefix, warnings);
   if (family_of(c.model_type).multipliers) {
     out.set(prefix + "embedding_scale", c.embedding_multiplier);
@@ -336,17 +370,7 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
   if (const std::uint32_t usual = family_of(c.model_type).no_rope_interval; !scans && c.no_rope_layer_interval != usual)
     warnings.push_back("GGUF has no key for layers without rotation, and programs take every " + std::to_string(usual) +
                        "th; the model's interval is " + std::to_string(c.no_rope_layer_interval));
-  if (const rope_scaling_config& yarn = c.rope_scaling; yarn.type == rope_type::yarn) {
-    out.set(prefix + "rope.scaling.type", "yarn");
-    out.set(prefix + "rope.scaling.factor", yarn.factor);
-    out.set(prefix + "rope.scaling.original_context_length", yarn.original_max_position_embeddings);
-    if (yarn.high_freq_factor != 32.f) out.set(prefix + "rope.scaling.yarn_beta_fast", yarn.high_freq_factor);
-    if (yarn.low_freq_factor != 1.f) out.set(prefix + "rope.scaling.yarn_beta_slow", yarn.low_freq_factor);
-    const bool shared = family_of(c.model_type).scaled_queries && yarn.attention_factor == 1.f;
-    if (shared) out.set(prefix + "rope.scaling.yarn_log_multiplier", 1.f);
-    if (!yarn.truncate || (!shared && yarn.attention_factor != yarn_attention_factor(yarn.factor)))
-      warnings.push_back("GGUF has no key for all of the model's rope_scaling (" + scaling_text(yarn) + ")");
-  }
+  if (c.rope_scaling.type == rope_type::yarn) write_yarn(out, c, prefix, warnings);
   if (c.rope_scaling.type == rope_type::longrope) {
     out.set(prefix + "rope.scaling.original_context_length", c.rope_scaling.original_max_position_embeddings);
     out.set(prefix + "rope.scaling.attn_factor", c.rope_scaling.attention_factor);

@@ -3,6 +3,8 @@
 // attention alternate head by head. In qwen35 value heads are in turn: the first of every key head, then the second.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <string>
 #include <string_view>
@@ -49,9 +51,89 @@ constexpr std::uint64_t value_head_of(const delta_net_config& delta, std::uint64
   }
 }
 
+/// The queries' matrix of latent attention as GGUF has it: head by head the rows without a rotation, then those with
+/// one, whose pairs are neighbours. @param part the matrix of rows without a rotation
+[[gnu::cold]] inline checkpoint_tensor joined_queries(const decoder_config& c, const checkpoint_tensor& part,
+                                                      const checkpoint_tensor& rotated) {
+  checkpoint_tensor out = part;
+  const std::uint64_t first = unrotated_dim(c), last = c.rotary_dim, blocks = part.pieces.front().columns;
+  const auto stem = std::string_view(part.stored.name).substr(0, part.stored.name.find('.', 4) + 1);
+  out.stored.name = std::string(stem) + (c.q_lora_rank != 0 ? "attn_q_b.weight" : "attn_q.weight");
+  out.stored.rows = std::uint64_t{c.num_attention_heads} * c.head_dim;
+  out.stored.bytes = out.stored.rows * row_bytes(part.stored.type, part.stored.columns);
+  out.pieces.clear();
+  for (std::uint64_t head = 0; head < c.num_attention_heads; ++head) {
+    tensor_piece piece = part.pieces[static_cast<std::size_t>(head)];
+    piece.row0 = head * c.head_dim;
+    out.pieces.push_back(piece);
+    tensor_piece rows = rotated.pieces[static_cast<std::size_t>(head)];
+    const std::uint64_t from = rows.offset, row = blocks * info(part.stored.type).block_bytes;
+    rows.row0 = head * c.head_dim + first;
+    if (rotated.rows_in_pairs != 0) out.pieces.push_back(rows);  // as the file has them
+    for (std::uint64_t i = 0; rotated.rows_in_pairs == 0 && i < last; ++i) {
+      rows.offset = from + i * row, rows.rows = 1;
+      rows.row0 = head * c.head_dim + first + row_in_pairs(last, i);
+      out.pieces.push_back(rows);
+    }
+  }
+  return out;
+}
+
+/// The latent vector's matrix with the rows of the rotated key behind it, as GGUF has them.
+[[gnu::cold]] inline checkpoint_tensor joined_latent(const decoder_config& c, const checkpoint_tensor& latent,
+                                                     const checkpoint_tensor& key) {
+  checkpoint_tensor out = latent;
+  const std::uint64_t row = row_bytes(latent.stored.type, latent.stored.columns),
+                      blocks = latent.stored.columns / info(latent.stored.type).block_elements;
+  const auto stem = std::string_view(latent.stored.name).substr(0, latent.stored.name.find('.', 4) + 1);
+  out.stored.name = std::string(stem) + "attn_kv_a_mqa.weight";
+  out.stored.rows += c.rotary_dim;
+  out.stored.bytes += c.rotary_dim * row;
+  if (!latent.pieces.empty() && key.rows_in_pairs == 0)
+    throw argument_error("model", "rows of " + printable(out.stored_name, 70) + " that follow one another", "strides");
+  for (tensor_piece piece : key.pieces) {  // a view with strides has one
+    piece.row0 = c.kv_lora_rank;
+    out.pieces.push_back(piece);
+  }
+  if (key.rows_in_pairs != 0) return out;  // the file has these rows behind those of the latent vector
+  const auto add = [&](std::uint64_t offset, std::uint64_t row0, std::uint64_t rows) {
+    out.pieces.push_back({.file = latent.stored.file,
+                          .offset = offset,
+                          .row0 = row0,
+                          .rows = rows,
+                          .columns = blocks,
+                          .row_stride = blocks});
+  };
+  add(latent.stored.offset, 0, c.kv_lora_rank);
+  for (std::uint64_t i = 0; i < c.rotary_dim; ++i)
+    add(key.stored.offset + i * row, c.kv_lora_rank + row_in_pairs(c.rotary_dim, i), 1);
+  return out;
+}
+
+/// The tensors of a model with latent attention as GGUF has them.
+[[gnu::cold]] inline std::deque<checkpoint_tensor> latent_in_gguf_order(const checkpoint& model) {
+  const decoder_config& c = model.config();
+  std::deque<checkpoint_tensor> out;
+  for (const checkpoint_tensor& tensor : model.tensors()) {
+    const std::string_view name = tensor.stored.name;
+    const std::string stem(name.substr(0, name.find('.', (std::min)(name.size(), std::size_t{4})) + 1));
+    if (name.ends_with(".attn_q_rope.weight") || name.ends_with(".attn_k_rope.weight")) continue;
+    if (name.ends_with(".attn_q_nope.weight"))
+      out.push_back(joined_queries(c, tensor, model.at(stem + "attn_q_rope.weight")));
+    else if (name.ends_with(".attn_kv_latent.weight"))
+      out.push_back(joined_latent(c, tensor, model.at(stem + "attn_k_rope.weight")));
+    else out.push_back(tensor);
+  }
+  return out;
+}
+
+/// Whether convert writes tensors of a family that are put together otherwise than those of the model.
+constexpr bool has_gguf_order(const family& of) { return of.latent || of.recurrent == recurrence::delta_net; }
+
 /// The model's tensors in GGUF's order, each with references to the rows in its file.
 [[gnu::cold]] inline std::deque<checkpoint_tensor> tensors_in_gguf_order(const checkpoint& model) {
   const decoder_config& c = model.config();
+  if (family_of(c.model_type).latent) return latent_in_gguf_order(model);
   std::deque<checkpoint_tensor> out;
   for (const checkpoint_tensor& tensor : model.tensors()) {
     const std::string_view name = tensor.stored.name;

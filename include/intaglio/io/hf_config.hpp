@@ -15,14 +15,14 @@
 #include "intaglio/core/family.hpp"
 #include "intaglio/io/absent_families.hpp"
 #include "intaglio/io/hf_keys.hpp"
-#include "intaglio/io/hf_mixtures.hpp"
+#include "intaglio/io/hf_latent.hpp"
 
 namespace intaglio::io {
 
 /// Reads a config.json; every error names file, key, expected and found.
-class hf_config_reader : public hf_mixtures {
+class hf_config_reader : public hf_latent {
  public:
-  using hf_mixtures::hf_mixtures;
+  using hf_latent::hf_latent;
 
   [[gnu::cold]] hf_config read() {
     const json_place root(document_.path(), "", &document_.root());
@@ -50,7 +50,9 @@ class hf_config_reader : public hf_mixtures {
     }
     read_sizes(text);
     if (out_.model_type == "granitemoehybrid" && found->recurrent == recurrence::none) read_dense_hybrid(text);
+    if (found->latent) read_latent(text);
     read_rope(text);
+    if (found->latent) read_latent_scale(text);
     read_windows(text);
     read_activation(text);
     read_softcaps(text);
@@ -183,7 +185,9 @@ class hf_config_reader : public hf_mixtures {
     c.max_position_embeddings = size_or("max_position_embeddings", second ? 8192 : 131'072);
     expect_same(text["head_dim"], text["attention_head_dim"]);
     const bool elsewhere = (sublayers || family_of(c.model_type).turned_norms) && !text["head_dim"].present();
-    if (const json_place own = text[elsewhere ? "attention_head_dim" : "head_dim"]; own.present()) {
+    if (family_of(c.model_type).latent) {
+      c.head_dim = 0;  // read_latent reads it
+    } else if (const json_place own = text[elsewhere ? "attention_head_dim" : "head_dim"]; own.present()) {
       c.head_dim = size(own);
     } else if (const std::uint32_t usual = family_of(c.model_type).default_head_dim; usual != 0) {
       c.head_dim = usual;

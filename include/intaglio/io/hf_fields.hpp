@@ -21,10 +21,11 @@ struct hf_config {
   decoder_config config;
   std::string model_type;                   ///< of the text model
   std::optional<bool> tie_word_embeddings;  ///< absent where the file leaves it to the family and the tensors
-  bool scale_divides = false;  ///< packed ternary matrices: W = code / weight_scale (linear_class bitlinear); false: W
-                               ///< = code * weight_scale
-  bool states_biases = false;  ///< attention_bias or mlp_bias is set; the tensors say whether the biases are
-                               ///< zeros
+  bool scale_divides = false;   ///< packed ternary matrices: W = code / weight_scale (linear_class bitlinear); false: W
+                                ///< = code * weight_scale
+  bool states_biases = false;   ///< attention_bias or mlp_bias is set; the tensors say whether the biases are
+                                ///< zeros
+  bool rotated_halves = false;  ///< latent attention: rotated rows i and i + n / 2 belong together; else neighbours do
   std::uint32_t draft_layers = 0;     ///< layers behind the last one, which draft tokens and are not read
   std::uint32_t position_offset = 0;  ///< rows of position_embd in front of the one for a text's first position
   std::vector<std::string> warnings;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "intaglio/io/hf_encoder.hpp"
 
@@ -47,8 +48,9 @@ class hf_mixtures : public hf_encoder {
       if (of.default_expert_width != 0)
         c.intermediate_size = size_or(text["moe_intermediate_size"], of.default_expert_width);
       if (has_scored_router(of)) read_scored_router(text, dense);
-      c.norm_topk_prob = text["norm_topk_prob"].boolean_or(all_biased || has_scored_router(of) ||
-                                                           (has_shared_expert(of) && !of.parts_of_all));
+      const bool parted = of.latent ? c.use_expert_bias : has_shared_expert(of) && !of.parts_of_all;
+      c.norm_topk_prob =
+          text["norm_topk_prob"].boolean_or(all_biased || (has_scored_router(of) && !of.latent) || parted);
       if (has_shared_expert(of))
         c.shared_expert_intermediate_size = size_or(text["shared_expert_intermediate_size"], of.default_shared_width);
       if (const json_place limit = text["swiglu_limit"]; all_biased && limit.present() && limit.number() != 7.0)
@@ -76,18 +78,64 @@ class hf_mixtures : public hf_encoder {
                                    : of.shared_experts ? "first_k_dense_replace"
                                                        : "num_dense_layers"],
                      factor = text["routed_scaling_factor"];
-    c.num_dense_layers = layers.present() ? size(layers) : of.default_dense_layers;
+    c.num_dense_layers = of.latent ? dense_layers(text) : layers.present() ? size(layers) : of.default_dense_layers;
     if (c.num_dense_layers != 0) c.dense_intermediate_size = dense;
-    c.use_expert_bias = text[of.moe_keys ? "moe_use_aux_free" : "use_expert_bias"].boolean_or(true);
+    c.use_expert_bias =
+        of.latent ? states_bias(text) : text[of.moe_keys ? "moe_use_aux_free" : "use_expert_bias"].boolean_or(true);
     if (of.score == expert_score::logistic && factor.present()) c.routed_scaling_factor = factor.real();
     if (!of.shared_experts) return;
     const json_place count = text[of.moe_keys ? "moe_num_shared_experts" : "n_shared_experts"];
-    const std::uint64_t shared = std::uint64_t{count.present() ? size(count) : of.shared_experts} * c.intermediate_size;
+    const std::uint32_t several = count.present() ? size(count) : count.is_null() ? 0 : of.shared_experts;
+    const std::uint64_t shared = std::uint64_t{several} * c.intermediate_size;
     if (shared > config_limits::intermediate_size) count.refuse("experts that are not wider than a model's FFN");
     c.shared_expert_intermediate_size = static_cast<std::uint32_t>(shared);
     if (of.moe_keys) return judge_moe_keys(text);
-    for (const char* key : {"n_group", "topk_group"})
-      if (text[key].present() && text[key].natural() != 1) text[key].refuse("1: experts are chosen among all");
+    // Experts are chosen in some of several groups, unless all groups are taken.
+    const auto number = [&](const char* key) { return text[key].present() ? text[key].natural() : 1; };
+    const bool greedy = of.latent && text["topk_method"].text_or("greedy") == "greedy" && !c.use_expert_bias;
+    for (const auto& [key, other] : {std::pair{"n_group", "topk_group"}, {"topk_group", "n_group"}})
+      if (!greedy && number(key) > number(other)) text[key].refuse("1: experts are chosen among all");
+  }
+
+  /// Whether experts are chosen with a bias, from the keys of routers of families with latent attention. Such a router
+  /// scores by a logistic, and by a softmax without the bias. Keys whose defaults in transformers differ from family to
+  /// family are required.
+  [[gnu::cold]] bool states_bias(const json_place& text) {
+    const bool second = out_.model_type == "deepseek_v2";
+    for (const char* key : {"n_routed_experts", "num_experts_per_tok", "moe_intermediate_size"}) (void)size(text[key]);
+    if (!second) (void)text["routed_scaling_factor"].real();
+    if (out_.model_type == "deepseek_v3")
+      for (const char* key : {"n_group", "topk_group"}) (void)size(text[key]);
+    if (const json_place every = text["moe_layer_freq"]; every.present() && (!every.is_number() || every.number() != 1))
+      every.refuse("1: experts in all layers behind the dense ones");
+    const std::string score = text["scoring_func"].text_or(second ? "softmax" : "sigmoid");
+    if (score != "softmax" && score != "sigmoid") text["scoring_func"].refuse("softmax or sigmoid");
+    const bool bias = score == "sigmoid";
+    const json_place method = text["topk_method"];
+    const std::string way = method.text_or(bias ? "noaux_tc" : "greedy");
+    if (bias ? way != "noaux_tc" : way != "greedy" && way != "group_limited_greedy")
+      method.refuse(bias ? "noaux_tc, which has a bias, beside scoring_func sigmoid"
+                         : "greedy or group_limited_greedy beside scoring_func softmax");
+    const json_place factor = text["routed_scaling_factor"];
+    if (!bias && text["norm_topk_prob"].boolean_or(false) && factor.present() && factor.number() != 1)
+      factor.refuse("1 beside scoring_func softmax and norm_topk_prob");
+    return bias;
+  }
+
+  /// The number of dense layers at the front, from a number or a list of the layers' kinds.
+  [[gnu::cold]] std::uint32_t dense_layers(const json_place& text) {
+    const json_place list = text["mlp_layer_types"], stated = text["first_k_dense_replace"];
+    if (!list.present()) return size(stated);
+    const auto kinds = list.elements();
+    std::uint32_t dense = 0;
+    while (dense < kinds.size() && kinds[dense].text() == "dense") ++dense;
+    for (std::size_t i = dense; i < kinds.size(); ++i)
+      if (kinds[i].text() != "sparse") kinds[i].refuse("sparse behind the dense layers at the front");
+    if (kinds.size() != out_.config.num_hidden_layers)
+      list.refuse(std::to_string(out_.config.num_hidden_layers) + " kinds, one a layer");
+    if (stated.present() && size(stated) != dense)
+      stated.refuse(std::to_string(dense) + " as mlp_layer_types has dense layers");
+    return dense;
   }
 
   /// Checks keys of ERNIE 4.5's mixtures that may have only one value. Defaults: transformers' Ernie4_5_MoeConfig.

@@ -97,6 +97,13 @@ inline constexpr std::array<hf_part, 7> attention_parts{{{"input_layernorm", "at
                                                          {"self_attn.o_proj", "attn_output"},
                                                          {"self_attn.q_norm", "attn_q_norm"},
                                                          {"self_attn.k_norm", "attn_k_norm"}}};
+/// Names of the tensors of latent attention; q_proj and o_proj are attention's.
+inline constexpr std::array<hf_part, 6> latent_parts{{{"self_attn.q_a_proj", "attn_q_a"},
+                                                      {"self_attn.q_a_layernorm", "attn_q_a_norm"},
+                                                      {"self_attn.q_b_proj", "attn_q_b"},
+                                                      {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
+                                                      {"self_attn.kv_a_layernorm", "attn_kv_a_norm"},
+                                                      {"self_attn.kv_b_proj", "attn_kv_b"}}};
 /// Names of norms of q and k behind the rotation; they replace the last two of attention's names.
 inline constexpr std::array<hf_part, 2> turned_norm_parts{
     {{"self_attn.query_layernorm", "attn_q_norm"}, {"self_attn.key_layernorm", "attn_k_norm"}}};
@@ -135,6 +142,7 @@ inline std::vector<hf_part> hf_parts(const family& of) {
     out.resize(attention_parts.size() - 2);
     out.insert(out.end(), turned_norm_parts.begin(), turned_norm_parts.end());
   }
+  if (of.latent) out.insert(out.end(), latent_parts.begin(), latent_parts.end());
   const auto add = [&out](const std::vector<hf_part>& more) { out.insert(out.end(), more.begin(), more.end()); };
   if (of.recurrent == recurrence::delta_net) {
     add(delta_net_parts());

@@ -129,6 +129,8 @@ class lora_adapter {
     const std::string name = a.name.substr(0, a.name.size() - ending_a.size());
     const gguf_tensor* const b = partner_of(a, ending_a, ending_b);
     if (b == nullptr) refuse(a, name + ".lora_b beside it", "none");
+    if (family_of(model.config().model_type).latent)  // matrices are parts of those that the adapter was made for
+      refuse(a, "an adapter of a model without latent attention (MLA)", "one for " + model.stated_architecture());
     const checkpoint_tensor* const to = model.find(name);
     if (to == nullptr) refuse(a, "a tensor of the model " + printable(model.path(), 120), "none of that name");
     if (model.config().projection_norm_eps != 0)  // an adapter's branch reads what is in front of that norm

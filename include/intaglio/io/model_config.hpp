@@ -47,6 +47,14 @@ constexpr bool is_state_space(const decoder_config& c) {
   return family_of(c.model_type).recurrent == recurrence::mamba2;
 }
 
+/// Whether a model has latent attention.
+constexpr bool has_latent(const decoder_config& c) { return family_of(c.model_type).latent; }
+
+/// The largest number of channels of a head's queries, keys or values.
+constexpr std::uint32_t widest_head(const decoder_config& c) {
+  return (std::max)({c.head_dim, c.v_head_dim, c.kv_lora_rank});
+}
+
 /// Whether a model has parallel streams.
 constexpr bool has_streams_beside(const decoder_config& c) { return family_of(c.model_type).streams; }
 
@@ -126,6 +134,12 @@ inline constexpr number_range number_ranges[] = {
      false, false, has_streams_beside},
     {"activation_sparsity_pattern, activation_sparsity_scale",
      [](const decoder_config& c) -> double { return c.sparse_deviations; }, -9, 9},
+    {"kv_lora_rank", [](const decoder_config& c) -> double { return c.kv_lora_rank; }, 1, config_limits::head_dim,
+     false, false, has_latent},
+    {"v_head_dim", [](const decoder_config& c) -> double { return c.v_head_dim; }, 1, config_limits::head_dim, false,
+     false, has_latent},
+    {"q_lora_rank", [](const decoder_config& c) -> double { return c.q_lora_rank; }, 1, config_limits::hidden_size,
+     false, true},
     {"type_vocab_size", [](const decoder_config& c) -> double { return c.type_vocab_size; }, 1, 1 << 10, false, true},
     {"out_features of 2_Dense", [](const decoder_config& c) -> double { return c.dense_features; }, 1,
      config_limits::intermediate_size, false, true},
@@ -204,10 +218,14 @@ inline constexpr number_relation number_relations[] = {
      [](const decoder_config& c) { return std::to_string(c.rotary_dim); }},
     {"num_attention_heads * head_dim",
      [](const decoder_config& c) {
-       return std::uint64_t{c.num_attention_heads} * c.head_dim <= config_limits::hidden_size;
+       return std::uint64_t{c.num_attention_heads} * widest_head(c) <= config_limits::hidden_size;
      },
      [](const decoder_config&) { return "at most " + std::to_string(config_limits::hidden_size); },
-     [](const decoder_config& c) { return std::to_string(std::uint64_t{c.num_attention_heads} * c.head_dim); }},
+     [](const decoder_config& c) { return std::to_string(std::uint64_t{c.num_attention_heads} * widest_head(c)); }},
+    {"qk_rope_head_dim",
+     [](const decoder_config& c) { return !has_latent(c) || (c.rotary_dim != 0 && c.rotary_dim < c.head_dim); },
+     [](const decoder_config& c) { return "1 to " + std::to_string(c.head_dim - 1) + ", less than the head is wide"; },
+     [](const decoder_config& c) { return std::to_string(c.rotary_dim); }},
     {"attn_logit_softcapping",
      [](const decoder_config& c) {
        return !(family_of(c.model_type).kinds_of_layers || family_of(c.model_type).streams) ||
@@ -463,7 +481,10 @@ template <class Compare>
         {"hidden_size_per_layer_input", &decoder_config::hidden_size_per_layer_input},
         {"vocab_size_per_layer_input", &decoder_config::vocab_size_per_layer_input},
         {"altup_num_inputs", &decoder_config::altup_num_inputs},
-        {"laurel_rank", &decoder_config::laurel_rank}})
+        {"laurel_rank", &decoder_config::laurel_rank},
+        {"q_lora_rank", &decoder_config::q_lora_rank},
+        {"kv_lora_rank", &decoder_config::kv_lora_rank},
+        {"v_head_dim", &decoder_config::v_head_dim}})
     compare(key, engraved.*of, file.*of, number);
   compare("conv_L_cache", engraved.conv_taps, file.conv_taps, number);
   compare("type_vocab_size", engraved.type_vocab_size, file.type_vocab_size, number);

@@ -207,8 +207,8 @@ void packed_fields(Stream& with, Index& index) {
   with.number(c.shared_intermediate_size, "shared_intermediate_size");
   with.number(c.hidden_size_per_layer_input, "hidden_size_per_layer_input");
   with.number(c.vocab_size_per_layer_input, "vocab_size_per_layer_input");
-  with.number(c.altup_num_inputs, "altup_num_inputs");
-  with.number(c.laurel_rank, "laurel_rank");
+  for (auto* size : {&c.altup_num_inputs, &c.laurel_rank, &c.q_lora_rank, &c.kv_lora_rank, &c.v_head_dim})
+    with.number(*size, "altup_num_inputs to v_head_dim");
   for (auto& word : c.sparse_layers.words) with.number(word, "sparse_layers");
   with.number(c.sparse_deviations, "sparse_deviations");
   for (auto& factor : c.rope_factors.short_factor) with.number(factor, "short_factor");

@@ -11,6 +11,8 @@
 #include <span>
 #include <string_view>
 
+#include "intaglio/io/cased_letters.hpp"
+#include "intaglio/io/han_characters.hpp"
 #include "intaglio/io/unicode.hpp"
 
 namespace intaglio::io {
@@ -145,40 +147,54 @@ constexpr std::size_t gpt2_piece(std::string_view text, std::size_t start) {
   return c.at;
 }
 
+/// The details in which the expressions of the o200k kind differ.
+struct o200k_form {
+  std::uint32_t digits = 3;  ///< largest number of digits in a piece
+  bool contractions = true;
+  bool slashes = true;  ///< symbols include the slashes and line ends behind them; else only the line ends
+  bool han = false;     ///< runs of Han characters are pieces, and words have none
+};
+
 /// A word of o200k from `c` on: [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+, or with `upper` the other
 /// alternative, + and * exchanged. @return its end, or where it would begin if there is none
+template <o200k_form form>
 constexpr std::size_t o200k_word(text_cursor c, bool upper) {
   const std::size_t begin = c.at;
   std::size_t after_caseless = begin;  // behind the last character that may belong to both parts
-  for (; c.kind == unicode_class::upper || c.kind == unicode_class::caseless || c.mark(); c.step())
+  const auto other = [](const text_cursor& at) { return form.han && is_han(at.value); };
+  for (; (c.kind == unicode_class::upper || c.kind == unicode_class::caseless || c.mark()) && !other(c); c.step())
     if (c.kind != unicode_class::upper) after_caseless = c.at + c.bytes;
   if (upper && c.at == begin) return begin;
   if (c.kind != unicode_class::lower) return upper ? c.at : after_caseless;
-  while (c.kind == unicode_class::lower || c.kind == unicode_class::caseless || c.mark()) c.step();
+  while ((c.kind == unicode_class::lower || c.kind == unicode_class::caseless || c.mark()) && !other(c)) c.step();
   return c.at;
 }
 
 /// [^\r\n\p{L}\p{N}]?WORD(?i:'s|'t|...)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
-template <std::uint32_t digits, bool contractions>
+template <o200k_form form>
 constexpr std::size_t o200k_piece(std::string_view text, std::size_t start) {
   const text_cursor first{text, start};
   text_cursor c = first;
+  if constexpr (form.han) {
+    while (!c.end() && is_han(c.value)) c.step();
+    if (c.at != start) return c.at;
+  }
   const bool prefix = !c.letter() && !c.number() && !c.newline();
   for (const bool upper : {false, true})
     for (const bool with_prefix : {true, false}) {
       if (with_prefix && !prefix) continue;
       const text_cursor word = with_prefix ? first.next() : first;
-      const std::size_t end = o200k_word(word, upper);
-      if (end > word.at) return contractions ? end + contraction({text, end}, true) : end;
+      const std::size_t end = o200k_word<form>(word, upper);
+      if (end > word.at) return form.contractions ? end + contraction({text, end}, true) : end;
     }
   if (c.number()) {
-    for (std::uint32_t i = 0; i < digits && c.number(); ++i) c.step();
+    for (std::uint32_t i = 0; i < form.digits && c.number(); ++i) c.step();
     return c.at;
   }
   if (c.value == U' ' && c.next().symbol()) c.step();
   if (c.symbol()) {
     while (c.symbol()) c.step();
-    while (c.newline() || c.value == U'/') c.step();
+    while (c.newline() || (form.slashes && c.value == U'/')) c.step();
     return c.at;
   }
   return lines_or_space(first);
@@ -223,7 +239,16 @@ template <auto matches>
 constexpr std::size_t spaced_run(std::string_view text, std::size_t start) {
   const text_cursor c{text, start};
   const std::size_t from = c.space() ? c.at + c.bytes : start, end = run<matches>(text, from);
-  return end > from ? end : start;
+  return end > from ? end : run<matches>(text, start);
+}
+/// \s+$
+constexpr std::size_t last_space(std::string_view text, std::size_t start) {
+  text_cursor c{text, start};
+  std::size_t before = start;  // a run of white space that does not end the text was looked at where it begins
+  while (before > 0 && start - before < 3 && (static_cast<unsigned char>(text[before - 1]) & 0xC0) == 0x80) --before;
+  if (before > 0 && text_cursor{text, before - 1}.space()) return start;
+  while (c.space()) c.step();
+  return c.end() ? c.at : start;
 }
 /// [0-9][0-9][0-9]
 constexpr std::size_t three_digits(std::string_view text, std::size_t start) {
@@ -241,6 +266,13 @@ template <bool backtick>
 constexpr bool is_printed(const text_cursor& c) {
   constexpr std::string_view more = backtick ? "$+<=>^~|`" : "$+<=>^~|";
   return is_punctuation(c) || (c.bytes == 1 && more.find(static_cast<char>(c.value)) != std::string_view::npos);
+}
+constexpr bool is_cased(const text_cursor& c) { return c.letter() && is_cased_letter(c.value); }
+/// [!-\/:-~ and their wide forms, quotation marks, U+3000-U+3002]
+constexpr bool is_deepseek_mark(const text_cursor& c) {
+  const auto in = [&](char32_t first, char32_t last) { return c.value >= first && c.value <= last; };
+  return in(0x21, 0x2F) || in(0x3A, 0x7E) || in(0xFF01, 0xFF0F) || in(0xFF1A, 0xFF5E) || in(0x2018, 0x201F) ||
+         in(0x3000, 0x3002);
 }
 /// Chinese characters and kana.
 constexpr bool is_cjk(const text_cursor& c) {
@@ -288,12 +320,14 @@ enum class pretokenizer : std::uint8_t {
   tekken,     ///< o200k without contractions, one digit at a time
   deepseek_v3,
   deepseek_coder,
-  seed_coder,  ///< as qwen2, line ends apart from symbols
-  minicpm5,    ///< digits by three from the left, then llama_bpe
-  ufakzeka,    ///< as qwen2 without contractions
+  seed_coder,    ///< as qwen2, line ends apart from symbols
+  minicpm5,      ///< digits by three from the left, then llama_bpe
+  ufakzeka,      ///< as qwen2 without contractions
+  deepseek_llm,  ///< line ends, words of letters that have cases, marks, Chinese and kana, each digit on its own
+  kimi_k2,       ///< as gpt4o, runs of Han characters apart from words, and no slashes behind symbols
 };
 
-inline constexpr std::size_t most_stages = 5;
+inline constexpr std::size_t most_stages = 6;
 
 /// The stages of each pre-tokenizer, in the order of the enumeration.
 inline constexpr auto pretokenizer_stages = [] {
@@ -307,17 +341,20 @@ inline constexpr auto pretokenizer_stages = [] {
       stages{run<is_number, 1>, gpt2_piece},
       stages{run<is_printed<false>>, gpt2_piece, run<is_number>, three_digits},
       stages{run<is_printed<true>>, gpt2_piece, three_digits},
-      stages{o200k_piece<3, true>},
-      stages{o200k_piece<1, false>},
+      stages{o200k_piece<o200k_form{}>},
+      stages{o200k_piece<o200k_form{.digits = 1, .contractions = false}>},
       stages{run<is_number, 3>, run<is_cjk>, deepseek_piece},
       stages{run<is_line_end, 1>, spaced_run<is_letter_at>, spaced_run<is_punctuation>, run<is_asian>,
              run<is_number, 1>},
       stages{llama_piece<llama_form{.digits = 1, .lines_in_symbols = false}>},
       stages{run<is_number, 3>, llama_piece<llama_form{}>},
       stages{llama_piece<llama_form{.digits = 1, .contractions = false}>},
+      stages{run<is_line_end, 1>, spaced_run<is_cased>, spaced_run<is_deepseek_mark>, last_space, run<is_asian>,
+             run<is_number, 1>},
+      stages{o200k_piece<o200k_form{.slashes = false, .han = true}>},
   };
 }();
-static_assert(pretokenizer_stages.size() == static_cast<std::size_t>(pretokenizer::ufakzeka) + 1);
+static_assert(pretokenizer_stages.size() == static_cast<std::size_t>(pretokenizer::kimi_k2) + 1);
 
 /// Calls put(piece) for each piece of `text` in order; the pieces joined are the text, and none is empty.
 template <class Emit>

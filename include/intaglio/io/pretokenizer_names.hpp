@@ -88,6 +88,8 @@ inline constexpr auto pretokenizer_names = std::to_array<pretokenizer_name>({
     {"seed-coder", pretokenizer::seed_coder},
     {"minicpm5", pretokenizer::minicpm5, true},
     {"ufakzeka", pretokenizer::ufakzeka},
+    {"deepseek-llm", pretokenizer::deepseek_llm},
+    {"kimi-k2", pretokenizer::kimi_k2},
 });
 
 /// The row with this name; null where there is none.
@@ -152,6 +154,10 @@ struct split_expressions {
       {pretokenizer::deepseek_coder,
        {"[\r\n]", R"(\s?\p{L}+)", R"(\s?\p{P}+)", "[\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+",
         std::string(each_number)}},
+      {pretokenizer::deepseek_llm,
+       {"[\r\n]", R"(\s?[)" + cased_letter_class() + "]+",
+        "\\s?[!-/:-~\uFF01-\uFF0F\uFF1A-\uFF5E\u2018-\u201F\u3000-\u3002]+", R"(\s+$)",
+        "[\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+", std::string(each_number)}},
       {pretokenizer::seed_coder,
        {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\r\n]+|\\s*[\r\n]+|"
         "\\s+(?!\\S)|\\s+"}},

@@ -21,6 +21,20 @@ inline float yarn_attention_factor(float factor, float share = 1.f) {
              : static_cast<float>(1 + 0.1 * static_cast<double>(share) * std::log(static_cast<double>(factor)));
 }
 
+/// The factor of scores that belongs to YaRN with a share for all channels (config.json's mscale_all_dim): the square
+/// of YaRN's factor by 1 / sqrt(head_dim).
+inline float yarn_score_factor(std::uint32_t head_dim, float factor, float share) {
+  if (factor <= 1.f) return static_cast<float>(1 / std::sqrt(static_cast<double>(head_dim)));
+  const double one = 1 + 0.1 * static_cast<double>(share) * std::log(static_cast<double>(factor));
+  return static_cast<float>(one * one / std::sqrt(static_cast<double>(head_dim)));
+}
+/// The share that gives a factor of scores, in whole hundred-thousandths, as config.json has few digits of it.
+inline float yarn_score_share(std::uint32_t head_dim, float factor, float scores) {
+  if (factor <= 1.f || scores == 0.f) return 0.f;
+  const double one = std::sqrt(static_cast<double>(scores) * std::sqrt(static_cast<double>(head_dim)));
+  return static_cast<float>(std::round((one - 1) / (0.1 * std::log(static_cast<double>(factor))) * 1e5) / 1e5);
+}
+
 /// The divisor of the inverse frequency of pair i of `pairs` (head_dim / 2).
 inline double llama3_factor(const rope_scaling_config& scaling, double rope_theta, std::size_t i, std::size_t pairs) {
   const double wavelength =

@@ -106,6 +106,37 @@ void add_mamba2(const decoder_config& c, const std::string& prefix, std::vector<
   add("ssm_out", matrix, c.hidden_size, sizes.value_size());
 }
 
+/// Adds the tensors of a short convolution with its products. @param add as for add_mamba2
+template <class Add>
+void add_short_conv(const decoder_config& c, const Add& add) {
+  using enum tensor_role;
+  add("shortconv.in_proj", matrix, 3 * std::uint64_t{c.hidden_size}, c.hidden_size);
+  add("shortconv.conv", taps, c.hidden_size, c.conv_taps);
+  add("shortconv.out_proj", matrix, c.hidden_size, c.hidden_size);
+}
+
+/// Adds the tensors of latent attention. Two of them hold a matrix for each head. @param add as for add_mamba2
+template <class Add>
+void add_latent(const decoder_config& c, std::vector<tensor_rule>& out, const Add& add) {
+  using enum tensor_role;
+  const std::uint64_t hidden = c.hidden_size, heads = c.num_attention_heads, latent = c.kv_lora_rank,
+                      queries = c.q_lora_rank != 0 ? c.q_lora_rank : hidden;
+  if (c.q_lora_rank != 0) {
+    add("attn_q_a", matrix, queries, hidden);
+    add("attn_q_a_norm", norm, 1, queries);
+  }
+  add("attn_q_nope", matrix, heads * unrotated_dim(c), queries);
+  add("attn_q_rope", matrix, heads * c.rotary_dim, queries);
+  add("attn_kv_latent", matrix, latent, hidden);
+  add("attn_k_rope", matrix, c.rotary_dim, hidden);
+  add("attn_kv_a_norm", norm, 1, latent);
+  add("attn_k_b", matrix, heads * latent, unrotated_dim(c));
+  out.back().experts = c.num_attention_heads;
+  add("attn_v_b", matrix, heads * c.v_head_dim, latent);
+  out.back().experts = c.num_attention_heads;
+  add("attn_output", matrix, hidden, heads * c.v_head_dim);
+}
+
 /// Adds the tensors of a layer that is an FFN without a gate, or a mixture of such FFNs with a shared expert.
 /// @param add as for add_mamba2
 template <class Add>
@@ -240,9 +271,9 @@ inline void add_tensor(const decoder_config& c, const std::string& stem, tensor_
     } else if (c.recurrent_layers.has(layer) && facts.recurrent == recurrence::delta_net) {
       add_delta_net(c, prefix, out, add);
     } else if (c.recurrent_layers.has(layer)) {
-      add("shortconv.in_proj", matrix, 3 * hidden, hidden);
-      add("shortconv.conv", taps, hidden, c.conv_taps);
-      add("shortconv.out_proj", matrix, hidden, hidden);
+      add_short_conv(c, add);
+    } else if (facts.latent) {
+      add_latent(c, out, add);
     } else {
       add("attn_q", matrix, q, hidden);
       if (facts.recurrent == recurrence::delta_net) add("attn_q_gate", matrix, q, hidden);

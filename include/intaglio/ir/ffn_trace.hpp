@@ -101,6 +101,13 @@ class ffn_trace : public mixer_trace {
     return push(o, "route", name, dtype::u32, 2 * top_k);
   }
 
+  /// Chooses all experts in order, each with the weight 1, in the form of `route` -> u32 [tokens, 2 * experts]
+  constexpr value_id every_expert(std::string_view name, std::uint32_t experts) {
+    if (experts == 0) fail(where(name).view(), "every_expert expects at least one expert, found 0");
+    op o{.kind = op_kind::every_expert, .experts = experts, .top_k = experts};
+    return push(o, "every_expert", name, dtype::u32, 2 * experts);
+  }
+
   /// Products with the matrices of the experts that `choice` names, one behind the other. weight [experts * rows,
   /// columns]; x [tokens, columns], or [tokens, top_k * columns] where each expert has its own input -> f32 [tokens,
   /// top_k * rows]

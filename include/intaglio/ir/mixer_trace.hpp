@@ -29,15 +29,27 @@ class mixer_trace : public trace_writer {
     return push(o, "rope", name, type(x), width(x));
   }
 
+  /// Heads of x, each with the same head of y behind it.
+  constexpr value_id join(value_id x, value_id y, std::string_view name, std::uint32_t heads) {
+    if (heads == 0 || width(x) % (4 * heads) != 0 || width(y) % (4 * heads) != 0)
+      fail(where(name).view(), "heads as wide as multiples of 4, of which there are ", heads, "", width(x) + width(y));
+    op o{.kind = op_kind::join, .in = {x, y, none}, .heads = heads};
+    return push(o, "join", name, dtype::f32, width(x) + width(y));
+  }
+
   /// @param window positions that attention will see, the token's own included; 0: all
+  /// @param value_dim channels of a value; 0: head_dim
   constexpr void cache_write(value_id keys, value_id values, std::uint32_t kv_heads, std::uint32_t head_dim,
-                             std::uint32_t window = 0) {
+                             std::uint32_t window = 0, std::uint32_t value_dim = 0) {
     op o{.kind = op_kind::cache_write,
          .in = {keys, values, none},
          .kv_heads = kv_heads,
          .head_dim = head_dim,
-         .window = window};
-    if (width(keys) != width(values))
+         .window = window,
+         .value_dim = value_dim};
+    if (value_dim != 0 && width(values) != kv_heads * value_dim)
+      fail(where("self_attention").view(), "values of width ", kv_heads * value_dim, "", width(values));
+    if (value_dim == 0 && width(keys) != width(values))
       fail(where("self_attention").view(), "values as wide as keys, ", width(keys), "", width(values));
     o.where = section_;
     o.block = block_;
@@ -49,9 +61,10 @@ class mixer_trace : public trace_writer {
   /// @param softcap bound of scores, 0: none  @param sinks tensor [heads] with one more score for each softmax; empty:
   /// none
   /// @param ahead positions of the pass behind its own that a token sees; all_ahead: all of them
+  /// @param value_dim channels of a value, and of a head of the result; 0: head_dim
   constexpr value_id attention(value_id query, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim,
                                float scale = 0, std::uint32_t window = 0, float softcap = 0,
-                               std::string_view sinks = {}, std::uint32_t ahead = 0) {
+                               std::string_view sinks = {}, std::uint32_t ahead = 0, std::uint32_t value_dim = 0) {
     if (head_dim == 0 || head_dim % 8 != 0)
       fail(where("self_attention").view(), "head_dim in multiples of ", 8, "", head_dim);
     if (kv_heads == 0 || heads % kv_heads != 0)
@@ -68,9 +81,10 @@ class mixer_trace : public trace_writer {
          .kv_heads = kv_heads,
          .head_dim = head_dim,
          .window = window,
+         .value_dim = value_dim,
          .softcap = softcap,
          .ahead = ahead};
-    return push(o, "attention", "self_attention", dtype::f32, width(query));
+    return push(o, "attention", "self_attention", dtype::f32, value_dim != 0 ? heads * value_dim : width(query));
   }
 
   /// Causal convolution of each channel separately: y[t] = sum over k of weight[k] z[t - taps + 1 + k], where z is 0 in

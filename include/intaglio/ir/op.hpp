@@ -50,12 +50,14 @@ enum class op_kind : std::uint8_t {
   streams,      ///< a step of AltUp over streams that are one behind the other
   adapter,      ///< the adapter of a token's session, of `experts` adapters, and the factor of its product, as route
                 ///< gives experts
+  every_expert,  ///< all `experts` in order, each with the weight 1, as route gives experts
+  join,          ///< each of `heads` heads of the first operand, and behind it that of the second
 };
-inline constexpr std::string_view op_names[] = {"embedding",  "rms_norm",  "layer_norm",  "quantize",  "matmul",
-                                                "bias",       "rope",      "cache_write", "attention", "gated",
-                                                "short_conv", "delta_net", "state_space", "head_gate", "route",
-                                                "weigh",      "add",       "scale",       "streams",   "adapter"};
-static_assert(std::size(op_names) == static_cast<std::size_t>(op_kind::adapter) + 1);
+inline constexpr std::string_view op_names[] = {
+    "embedding", "rms_norm", "layer_norm", "quantize",  "matmul",       "bias",      "rope",  "cache_write",
+    "attention", "gated",    "short_conv", "delta_net", "state_space",  "head_gate", "route", "weigh",
+    "add",       "scale",    "streams",    "adapter",   "every_expert", "join"};
+static_assert(std::size(op_names) == static_cast<std::size_t>(op_kind::join) + 1);
 constexpr std::string_view name(op_kind kind) { return op_names[static_cast<std::size_t>(kind)]; }
 
 /// The steps of an op of kind streams; the numbers are the kernel's (kernels/streams.hpp).
@@ -101,9 +103,10 @@ struct op {
   float eps = 0, scale = 1;
   rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
-  float softcap = 0;        ///< attention: scores s become softcap * tanh(s / softcap); 0: they stay unchanged
-  std::uint32_t ahead = 0;  ///< attention: positions of the pass behind its own that a token sees
-  std::uint32_t taps = 0;   ///< short_conv: number of tokens that it sees, its own included
+  std::uint32_t value_dim = 0;  ///< attention, cache_write: channels of a value; 0: head_dim
+  float softcap = 0;            ///< attention: scores s become softcap * tanh(s / softcap); 0: they stay unchanged
+  std::uint32_t ahead = 0;      ///< attention: positions of the pass behind its own that a token sees
+  std::uint32_t taps = 0;       ///< short_conv: number of tokens that it sees, its own included
   delta_net_config delta{};
   bool logistic = false;                     ///< head_gate: sigmoid(gate); else silu(gate)
   expert_score score = expert_score::logit;  ///< route: kind of scores; `second` is a bias of the choice, `eps` is

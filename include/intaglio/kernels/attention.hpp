@@ -20,6 +20,7 @@ namespace intaglio::kernels {
 /// all. With a window, splits are the spans of the window and of `ahead` (attention_window_spans). ahead: number of
 /// positions after its own that a token sees within the pass; 0: none. ring 1: position p is in slot p % context of the
 /// cache; context is a multiple of 256.
+/// value_dim: channels of a value, and of a head of the output and of partials; 0: head_dim.
 /// narrow 1: the same sums with half of the shared memory. softcap: scores s become softcap * tanh(s / softcap); 0:
 /// unchanged. has_sinks 1: a head's softmax has one more score, from sinks f32 [heads], whose value is 0.
 inline constexpr kernel_interface attention_interface{
@@ -42,11 +43,12 @@ inline constexpr kernel_interface attention_interface{
       {"narrow"},
       {"softcap", field_type::f32},
       {"has_sinks"},
-      {"ahead"}}}};
+      {"ahead"},
+      {"value_dim"}}}};
 
-/// The most channels of a head, and the most for which the forms for several tokens compute it; attention handles wider
-/// heads token by token.
-inline constexpr std::uint32_t most_head_dim = 512, most_shared_head_dim = 256;
+/// The most channels of a head, and the most for which heads share reads; small batches handle wider heads token by
+/// token.
+inline constexpr std::uint32_t most_head_dim = 576, most_shared_head_dim = 256;
 
 /// Limits of attention that shares reads among heads (heads_together above 1). It needs together_subgroups subgroups of
 /// 32, splits above 1, head_dim a multiple of 32 up to most_shared_head_dim, and no slots. Workgroup x has
@@ -54,9 +56,10 @@ inline constexpr std::uint32_t most_head_dim = 512, most_shared_head_dim = 256;
 inline constexpr std::uint32_t most_heads_together = 4, together_subgroups = 4, together_subgroup_width = 32;
 
 /// Bytes of `partials` and of `counters` of attention with splits above 1.
+/// @param value_dim channels of a head of the output
 constexpr std::uint64_t attention_partial_bytes(std::uint32_t tokens, std::uint32_t heads, std::uint32_t splits,
-                                                std::uint32_t head_dim) {
-  return std::uint64_t{4} * tokens * heads * splits * (head_dim + 4);
+                                                std::uint32_t value_dim) {
+  return std::uint64_t{4} * tokens * heads * splits * (value_dim + 4);
 }
 constexpr std::uint64_t attention_counter_bytes(std::uint32_t tokens, std::uint32_t heads) {
   return std::uint64_t{4} * tokens * heads;
@@ -86,6 +89,7 @@ struct attention_kernel {
     float softcap{};
     std::uint32_t has_sinks{};
     std::uint32_t ahead{};
+    std::uint32_t value_dim{};
   };
 };
 

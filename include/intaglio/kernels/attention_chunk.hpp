@@ -9,7 +9,7 @@
 namespace intaglio::kernels {
 
 /// attention with splits 1 for up to max_tokens tokens. Workgroup (x, y) computes head x for attention_tile tokens; its
-/// tile's first token is attention_tile times y counted from the last tile. head_dim: at most 256.
+/// tile's first token is attention_tile times y counted from the last tile.
 inline constexpr kernel_interface attention_chunk_interface{
     "attention_chunk",
     {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"sinks"}}},
@@ -25,7 +25,8 @@ inline constexpr kernel_interface attention_chunk_interface{
       {"ring"},
       {"softcap", field_type::f32},
       {"has_sinks"},
-      {"ahead"}}}};
+      {"ahead"},
+      {"value_dim"}}}};
 inline constexpr std::uint32_t attention_tile = 8;
 
 struct attention_chunk_kernel {
@@ -47,6 +48,7 @@ struct attention_chunk_kernel {
     float softcap{};
     std::uint32_t has_sinks{};
     std::uint32_t ahead{};
+    std::uint32_t value_dim{};
   };
 };
 

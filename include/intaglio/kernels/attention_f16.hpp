@@ -9,8 +9,8 @@
 namespace intaglio::kernels {
 
 /// attention_chunk in f16, in tiles of attention_f16_tile tokens: queries, keys, values and probabilities are f16, sums
-/// f32. The modules with cooperative matrices need workgroups of 4 subgroups of 32 and head_dim a multiple of 16, above
-/// 128 of 32; the module with fragments needs a head_dim of 64 to 128.
+/// f32. The modules with cooperative matrices need workgroups of 4 subgroups of 32, and head_dim and value_dim
+/// multiples of attention_f16_step; the module with fragments needs a head_dim of 64 to 128, which value_dim is too.
 inline constexpr kernel_interface attention_f16_interface{
     "attention_f16",
     {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"sinks"}}},
@@ -26,8 +26,13 @@ inline constexpr kernel_interface attention_f16_interface{
       {"ring"},
       {"softcap", field_type::f32},
       {"has_sinks"},
-      {"ahead"}}}};
-constexpr std::uint32_t attention_f16_tile(std::uint32_t head_dim) { return head_dim > 128 ? 32 : 64; }
+      {"ahead"},
+      {"value_dim"}}}};
+constexpr std::uint32_t attention_f16_tile(std::uint32_t head_dim) {
+  return head_dim > 256 ? 16 : head_dim > 128 ? 32 : 64;
+}
+/// Channels whose multiples a head has: one matrix for each subgroup that shares the tokens.
+constexpr std::uint32_t attention_f16_step(std::uint32_t head_dim) { return 16 * 64 / attention_f16_tile(head_dim); }
 
 struct attention_f16_kernel {
   static constexpr kernel id = kernel::attention_f16;
@@ -50,12 +55,14 @@ struct attention_f16_kernel {
     float softcap{};
     std::uint32_t has_sinks{};
     std::uint32_t ahead{};
+    std::uint32_t value_dim{};
   };
   static constexpr rounding rounds(const constants&) { return rounding::f16; }
 
   static constexpr variant fit(constants& c, launch&, const device_class& device, const pass_rows&) {
     demands offers = device.offers();
-    if (c.head_dim < 64 || c.head_dim > 128) offers.bits &= ~static_cast<std::uint32_t>(demand::f16_fragments);
+    if (c.head_dim < 64 || c.head_dim > 128 || (c.value_dim != 0 && c.value_dim != c.head_dim))
+      offers.bits &= ~static_cast<std::uint32_t>(demand::f16_fragments);
     return first_candidate<attention_f16_kernel>(offers);
   }
 };

@@ -11,7 +11,8 @@ namespace intaglio::kernels {
 /// Copies octets of positions state.move_first .. move_end of slot state.move_slot between a layer's keys and values
 /// and the pool. A single session has them in `positions` positions, or in a ring of them; the pool has `context`
 /// positions. state.move is move_to_pool for copies to the pool, else they are from it. If a ring cannot hold all
-/// positions at once, only the last are copied. Grid x strides over octets, y is the head of keys and values.
+/// positions at once, only the last are copied. value_dim: channels of a value; 0: head_dim. Grid x strides over
+/// octets, y is the head of keys and values.
 inline constexpr kernel_interface pages_interface{"pages",
                                                   {{{"keys"}, {"values"}, {"pool_keys"}, {"pool_values"}, {"state"}}},
                                                   {{{"workgroup_size"},
@@ -21,7 +22,8 @@ inline constexpr kernel_interface pages_interface{"pages",
                                                     {"cache_element"},
                                                     {"slot_words"},
                                                     {"page_size"},
-                                                    {"slots"}}}};
+                                                    {"slots"},
+                                                    {"value_dim"}}}};
 
 struct pages_kernel {
   static constexpr kernel id = kernel::pages;
@@ -36,6 +38,7 @@ struct pages_kernel {
     std::uint32_t slot_words{};
     std::uint32_t page_size{};
     std::uint32_t slot_count{};
+    std::uint32_t value_dim{};
   };
 };
 

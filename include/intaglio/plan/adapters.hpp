@@ -199,7 +199,7 @@ class adapted_graph {
 constexpr std::uint32_t adapters_of(const table& of) {
   for (const dispatch& d : of.decode.prologue)
     if (d.kernel == kernels::kernel::route &&
-        kernels::constants_of<kernels::route_kernel>(d.specialization).stated != 0)
+        kernels::constants_of<kernels::route_kernel>(d.specialization).stated == 1)
       return kernels::constants_of<kernels::route_kernel>(d.specialization).experts - 1;
   return 0;
 }

@@ -35,10 +35,10 @@ constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const di
   for (std::size_t i = 0; i < d.access_count; ++i) {
     const access& each = d.accesses[i];
     if (each.where == region::arena && !holds_partials(d, each) && !makes_blank(d, each)) out += part(each.bytes);
-    // The keys of a position take as many bytes as its values.
+    const bool of_keys = each.where == region::keys || each.where == region::pool_keys;
     if (each.where == region::pool_keys || each.where == region::pool_values) {  // pages of each row
       const layer_cache pool = t.pool(d.block);
-      out += pool.value_bytes / pool.positions * tokens *
+      out += pool.position_bytes(of_keys) * tokens *
              (each.write         ? 1
               : pool.window == 0 ? position + 1
                                  : (std::min)(position + 1, pool.window));
@@ -50,7 +50,7 @@ constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const di
     }
     if (each.where != region::keys && each.where != region::values) continue;
     const layer_cache& cache = t.caches[d.block];
-    out += cache.value_bytes / cache.positions * (std::min)(each.write ? tokens : position + tokens, cache.positions);
+    out += cache.position_bytes(of_keys) * (std::min)(each.write ? tokens : position + tokens, cache.positions);
   }
   return out;
 }

@@ -112,7 +112,7 @@ constexpr bool turns_stacked(const dispatch& d) {
   if (d.kernel != kernels::kernel::turn) return false;
   const auto c = kernels::constants_of<kernels::turn_kernel>(d.specialization);
   return c.norms != kernels::turn_norms::all_heads && c.norms != kernels::turn_norms::each_head_behind &&
-         c.rope_factor == 1.f && c.q_stride == (c.heads + 2 * c.kv_heads) * c.head_dim;
+         c.rope_factor == 1.f && c.latent == 0 && c.q_stride == (c.heads + 2 * c.kv_heads) * c.head_dim;
 }
 /// Whether a dispatch is kernel turn that normalises each head of one stacked product and does nothing else.
 constexpr bool normalises_heads(const dispatch& d) {
@@ -126,7 +126,7 @@ constexpr bool normalises_heads(const dispatch& d) {
 constexpr bool has_plain_scores(const dispatch& d) {
   if (d.kernel == kernels::kernel::attention) {
     const auto c = kernels::constants_of<kernels::attention_kernel>(d.specialization);
-    return c.softcap == 0.f && c.has_sinks == 0 && c.ahead == 0;
+    return c.softcap == 0.f && c.has_sinks == 0 && c.ahead == 0 && c.value_dim == 0;
   }
   const auto c = kernels::constants_of<kernels::attention_batch_kernel>(d.specialization);
   return c.softcap == 0.f && c.has_sinks == 0 && c.ahead == 0;

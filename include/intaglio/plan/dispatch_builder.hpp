@@ -121,7 +121,9 @@ class dispatch_builder {
   template <class Constants>
   constexpr void bind_cache(Constants& k, const node& n, bool write) {
     const std::uint32_t positions = c_.cache_positions(n.window);
-    const layer_cache cache = cache_for(n.kv_heads, n.head_dim, positions, n.window, c_.target);
+    // With a latent vector the heads that turn rotates are the last channels of keys.
+    const std::uint32_t key_dim = n.head_dim + (n.kernel == kernels::kernel::turn ? n.value_dim : 0);
+    const layer_cache cache = cache_for(n.kv_heads, key_dim, n.value_dim, positions, n.window, c_.target);
     bind("keys", {c_.batched() ? region::pool_keys : region::keys, 0, 0}, cache.key_bytes, write);
     bind("values", {c_.batched() ? region::pool_values : region::values, 0, 0}, cache.value_bytes, write);
     set_slots(k);

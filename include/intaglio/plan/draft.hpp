@@ -19,7 +19,7 @@
 
 namespace intaglio::plan {
 
-inline constexpr std::size_t max_section_dispatches = 64, max_values = 48, max_weights = 64;
+inline constexpr std::size_t max_section_dispatches = 64, max_values = 64, max_weights = 64;
 
 /// A list that can leave a constant evaluation, because its capacity is fixed. A plan made at run time may need more
 /// items: `more` then holds all of them.

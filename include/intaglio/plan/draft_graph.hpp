@@ -74,7 +74,8 @@ constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, co
   for (const auto& o : g.ops) {  // a layer's attention follows the op that writes its cache, if there is one
     if (o.kind != ir::op_kind::cache_write && (o.kind != ir::op_kind::attention || out.caches[o.block].positions != 0))
       continue;
-    out.caches[o.block] = cache_for(o.kv_heads, o.head_dim, sizes.cache_positions(o.window), o.window, target);
+    out.caches[o.block] =
+        cache_for(o.kv_heads, o.head_dim, o.value_dim, sizes.cache_positions(o.window), o.window, target);
     out.caches[o.block].shared = o.kind == ir::op_kind::attention;
   }
   for (const auto& o : g.ops)

@@ -12,11 +12,11 @@
 
 namespace intaglio::plan {
 
-/// Whether a dispatch is kernel turn with norms that resident kernels lack: of v, or after RoPE.
+/// Whether a dispatch is kernel turn with norms that resident kernels lack: of v, after RoPE, or of a latent vector.
 constexpr bool has_other_norms(const dispatch& d) {
   if (d.kernel != kernels::kernel::turn) return false;
   const auto c = kernels::constants_of<kernels::turn_kernel>(d.specialization);
-  return c.v_norm != 0 || c.norms == kernels::turn_norms::each_head_behind;
+  return c.v_norm != 0 || c.latent != 0 || c.norms == kernels::turn_norms::each_head_behind;
 }
 
 /// Whether resident kernels can do all steps of the layers.

@@ -8,7 +8,7 @@
 
 #include "intaglio/ir/op.hpp"
 #include "intaglio/plan/fusion/explain_unfused.hpp"
-#include "intaglio/plan/fusion/product_rules.hpp"
+#include "intaglio/plan/fusion/latent_rules.hpp"
 #include "intaglio/plan/node.hpp"
 #include "intaglio/plan/rules.hpp"
 
@@ -20,9 +20,9 @@ struct fusion_options {
   bool coded_cache = false;   ///< blocks of a head's channels share a factor, so that kernel turn writes all caches
 };
 
-class fuser : public product_rules {
+class fuser : public latent_rules {
  public:
-  constexpr fuser(const ir::graph& g, fusion_options options) : product_rules(g), options_(options) {
+  constexpr fuser(const ir::graph& g, fusion_options options) : latent_rules(g), options_(options) {
     always_turns_ = options.coded_cache;
   }
 
@@ -50,7 +50,7 @@ class fuser : public product_rules {
       case kind::embedding:
         return embed(i, n);
       case kind::rms_norm:
-        return norm(i, n);
+        return latent_turn(i, n) ? n : norm(i, n);
       case kind::layer_norm:
         return layer_norm(i, n);
       case kind::bias:
@@ -73,7 +73,9 @@ class fuser : public product_rules {
         return head_gate(i, n);
       case kind::route:
       case kind::adapter:
+      case kind::every_expert:
         route(i, n);
+        n.over_all = n.over_all || o.kind == kind::every_expert;
         return n;
       case kind::attention:
         return attention(i, n);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "intaglio/core/message.hpp"
+#include "intaglio/kernels/attention_f16.hpp"
 #include "intaglio/kernels/batch_tile.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
 #include "intaglio/plan/insert_node.hpp"
@@ -36,8 +37,8 @@ constexpr void insert_f16(ir::graph& g, const profile& target, bool chunk, std::
     const bool head = !chunk && n.kernel == kernels::kernel::dense_matmul;
     const std::uint32_t columns =
         n.kernel == kernels::kernel::matmul || head ? g.values[static_cast<std::size_t>(n.in)].width : 0;
-    if (n.kernel == kernels::kernel::attention && coded && n.head_dim <= 256 &&
-        n.head_dim % (n.head_dim > 128 ? 32 : 16) == 0)
+    if (const std::uint32_t step = kernels::attention_f16_step(n.head_dim);
+        n.kernel == kernels::kernel::attention && coded && n.head_dim % step == 0 && n.value_dim % step == 0)
       n.kernel = kernels::kernel::attention_f16;
     bool chooses = false;
     for (const node& other : nodes) chooses = chooses || (other.kernel == kernels::kernel::route && other.in == n.out);

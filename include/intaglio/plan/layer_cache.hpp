@@ -21,6 +21,10 @@ struct layer_cache {
   std::uint64_t kept_bytes = 0;  ///< of a recurrent layer: bytes of its state, the same at every position
   bool shared = false;           ///< it is the last earlier layer's that has its own, with this window and sizes
   constexpr std::uint64_t bytes() const { return key_bytes + value_bytes; }
+  /// Bytes of a position's keys, or of its values. Keys fill whole octets of positions.
+  constexpr std::uint64_t position_bytes(bool of_keys) const {
+    return of_keys ? key_bytes / ((positions + 7) / 8 * 8) : value_bytes / positions;
+  }
   /// Whether a layer with this cache may use another layer's.
   constexpr bool may_use(const layer_cache& other) const {
     return !other.shared && positions == other.positions && window == other.window && key_bytes == other.key_bytes &&

@@ -62,17 +62,17 @@ class lowering : public sampling_lowering {
     if (is_walked(n, c_.tokens))
       return n.epilogue == kernels::epilogue::gated ? kernels::kernel::walk_gate_up : kernels::kernel::walk_down;
     if (c_.tokens == 1 || !c_.target.chunk_tiles) return n.kernel;
-    if (n.kernel == kernels::kernel::attention && n.head_dim > kernels::most_shared_head_dim) return n.kernel;
-    if (is_small_batch(c_.target, c_.tokens, c_.batched())) return batch_kernel_of(n.kernel);
+    if (is_small_batch(c_.target, c_.tokens, c_.batched())) return batch_kernel_of(n);
     if (n.kernel == kernels::kernel::ternary_matmul && width(n.in) % kernels::chunk_columns == 0)
       return kernels::kernel::ternary_chunk;
     if (n.kernel == kernels::kernel::attention) return kernels::kernel::attention_chunk;
     return n.kernel;
   }
   /// The form of a product for a small batch of tokens, which share one read of the weights.
-  static constexpr kernels::kernel batch_kernel_of(kernels::kernel which) {
-    if (which == kernels::kernel::attention) return kernels::kernel::attention_batch;
-    return which == kernels::kernel::ternary_matmul ? kernels::kernel::ternary_batch : which;
+  static constexpr kernels::kernel batch_kernel_of(const node& n) {
+    if (n.kernel == kernels::kernel::attention && n.head_dim <= kernels::most_shared_head_dim && n.value_dim == 0)
+      return kernels::kernel::attention_batch;
+    return n.kernel == kernels::kernel::ternary_matmul ? kernels::kernel::ternary_batch : n.kernel;
   }
 };
 

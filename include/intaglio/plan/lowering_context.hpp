@@ -71,10 +71,11 @@ struct lowering_context {
 };
 
 /// The cache of a layer that holds `positions` positions.
-constexpr layer_cache cache_for(std::uint32_t kv_heads, std::uint32_t head_dim, std::uint32_t positions,
-                                std::uint32_t window, const profile& target) {
+/// @param value_dim channels of a value; 0: head_dim
+constexpr layer_cache cache_for(std::uint32_t kv_heads, std::uint32_t head_dim, std::uint32_t value_dim,
+                                std::uint32_t positions, std::uint32_t window, const profile& target) {
   return {positions, window, kernels::key_cache_bytes(target.cache_element, kv_heads, head_dim, positions),
-          kernels::value_cache_bytes(target.cache_element, kv_heads, head_dim, positions)};
+          kernels::value_cache_bytes(target.cache_element, kv_heads, value_dim != 0 ? value_dim : head_dim, positions)};
 }
 
 /// Number of workgroups of a product of one token. @param weights of the product, in elements

@@ -61,6 +61,9 @@ struct node {
   float eps = 0, scale = 0;  ///< scale 0: the kernel's default
   rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
+  std::uint32_t value_dim = 0;  ///< of attention, and of turn with a latent vector, whose query part is up_in: channels
+                                ///< of a value; 0: head_dim
+  constexpr std::uint32_t value_width() const { return value_dim != 0 ? value_dim : head_dim; }
   float softcap = 0;               ///< of attention
   std::uint32_t ahead = 0;         ///< of attention
   ir::weight_id sinks = ir::none;  ///< of attention

@@ -20,9 +20,9 @@ constexpr void place_partials(const std::vector<node>& nodes, const lowering_con
     if (n.kernel != kernels::kernel::attention || splits == 1) continue;
     placed_value partials{text<32>{"partials"},
                           dtype::f32,
-                          n.heads * splits * (n.head_dim + 4),
+                          n.heads * splits * (n.value_width() + 4),
                           0,
-                          kernels::attention_partial_bytes(c.tokens, n.heads, splits, n.head_dim),
+                          kernels::attention_partial_bytes(c.tokens, n.heads, splits, n.value_width()),
                           i,
                           i};
     partials.offset = first_fit(p.values, partials);

@@ -25,13 +25,15 @@ struct attention_shape {
   bool ring = false;               ///< position p is in slot p % context; context is then a multiple of a span
   float softcap = 0;               ///< scores s become softcap * tanh(s / softcap); 0: they stay unchanged
   std::span<const float> sinks{};  ///< [heads]: one more score in each head's softmax, whose value is 0; empty: none
+  std::uint32_t value_dim = 0;     ///< channels of a value, and of a head of the output; 0: head_dim
+  constexpr std::uint32_t value_width() const { return value_dim != 0 ? value_dim : head_dim; }
 };
 
 /// The state of attention over some positions: the largest score, the sum of exp(score - maximum), and the sum of the
 /// values with these weights.
 struct attention_sums {
   float maximum = 0, total = 0;
-  std::vector<float> values;  ///< [head_dim]
+  std::vector<float> values;  ///< [channels of a value]
 
   /// Merges the state of a later span into this one.
   void merge(const attention_sums& later) {
@@ -70,8 +72,8 @@ inline attention_sums attend_span(const attention_shape& shape, std::span<const 
                                   std::span<const std::byte> keys, std::span<const std::byte> values,
                                   std::uint32_t kv_head, std::uint32_t first, std::uint32_t count,
                                   std::uint32_t from = 0) {
-  const std::size_t d = shape.head_dim;
-  const cached form{shape.cache_element, true, shape.head_dim, shape.context};
+  const std::size_t d = shape.value_width();
+  const cached form{shape.cache_element, true, shape.value_width(), shape.context};
   std::array<float, kernels::attention_span> scores{};
   attention_sums out{-HUGE_VALF, 0, {}};
   for (std::uint32_t i = from; i < count; ++i) {
@@ -104,11 +106,12 @@ inline attention_sums attend_span(const attention_shape& shape, std::span<const 
 
 /// Attention of one token of a pass over `tokens` from `position` on. It covers the positions that the shape lets the
 /// token see and that are below context.
-/// @shape query, output: [heads, head_dim]; keys, values: a layer's cache of cache_element (kernels/cache_layout.hpp)
+/// @shape query: [heads, head_dim]; output: [heads, channels of a value]; keys, values: a layer's cache of
+/// cache_element (kernels/cache_layout.hpp)
 inline void attend_token(const attention_shape& shape, std::span<const float> query, std::span<const std::byte> keys,
                          std::span<const std::byte> values, std::uint32_t position, std::uint32_t tokens,
                          std::uint32_t token, std::span<float> output) {
-  const std::size_t d = shape.head_dim;
+  const std::size_t d = shape.value_width();
   const auto below = [&](std::uint32_t end) { return shape.ring ? end : (std::min)(end, shape.context); };
   const std::uint32_t own = below(position + token + 1),
                       end = below(position + token + 1 + (std::min)(shape.ahead, tokens - 1 - token)),
@@ -117,8 +120,9 @@ inline void attend_token(const attention_shape& shape, std::span<const float> qu
   for (std::uint32_t head = 0; head < shape.heads; ++head) {
     const std::size_t at = head * d;
     const auto span_at = [&](std::uint32_t first) {
-      return attend_span(shape, query.subspan(at, d), keys, values, head / (shape.heads / shape.kv_heads), first,
-                         (std::min)(end - first, kernels::attention_span), first < start ? start - first : 0);
+      return attend_span(shape, query.subspan(std::size_t{head} * shape.head_dim, shape.head_dim), keys, values,
+                         head / (shape.heads / shape.kv_heads), first, (std::min)(end - first, kernels::attention_span),
+                         first < start ? start - first : 0);
     };
     attention_sums all = span_at(begin);
     for (std::uint32_t first = begin + kernels::attention_span; first < end; first += kernels::attention_span)
@@ -129,14 +133,16 @@ inline void attend_token(const attention_shape& shape, std::span<const float> qu
 }
 
 /// Kernel attention: output[token, head, :] = softmax(q k^T * scale) v for each token of a pass, as in attend_token.
-/// @shape query, output: [tokens, heads, head_dim]; keys, values as for attend_token
+/// @shape query: [tokens, heads, head_dim]; output: [tokens, heads, channels of a value]; keys, values as for
+/// attend_token
 inline void attention(const attention_shape& shape, std::span<const float> query, std::span<const std::byte> keys,
                       std::span<const std::byte> values, std::uint32_t position, std::uint32_t tokens,
                       std::span<float> output) {
-  const std::size_t width = std::size_t{shape.heads} * shape.head_dim;
+  const std::size_t width = std::size_t{shape.heads} * shape.head_dim,
+                    out_width = std::size_t{shape.heads} * shape.value_width();
   for (std::uint32_t token = 0; token < tokens; ++token)
     attend_token(shape, query.subspan(token * width, width), keys, values, position, tokens, token,
-                 output.subspan(token * width, width));
+                 output.subspan(token * out_width, out_width));
 }
 
 }  // namespace intaglio::reference

@@ -336,12 +336,14 @@ struct turn_shape {
   std::array<std::uint32_t, 3> strides{};  ///< of q, k and v: floats from one token to the next
   kernels::turn_norms norms = kernels::turn_norms::none;
   float rope_factor = 1.f;
-  bool v_norm = false;  ///< heads of v are normalised, without a weight
+  bool v_norm = false;       ///< heads of v are normalised, without a weight
+  std::uint32_t latent = 0;  ///< channels of the latent vector, which is v, normalised; 0: there is none
 };
 struct turn_inputs {
   std::array<std::span<const float>, 3> qkv;         ///< [tokens, stride]; the last row may be shorter
   std::array<std::span<const float>, 2> norms = {};  ///< of q and k; empty without
   std::span<const float> bias = {};                  ///< of q, k and v; empty: none
+  std::span<const float> latent_query = {};          ///< [tokens, heads, latent]
 };
 /// q, k or v of one token with its bias, normalised. Where the norm's weight is applied behind the rotation, the norm
 /// here uses ones.
@@ -364,8 +366,35 @@ inline std::vector<float> turn_row(const turn_shape& shape, const turn_inputs& i
              std::span(out).subspan(at, at_once));
   return out;
 }
+/// turn with a latent vector, which is the value and the first channels of the key.
+inline void turn_latent(const turn_shape& shape, const turn_inputs& in, std::span<float> output, std::uint32_t position,
+                        std::span<std::byte> keys, std::span<std::byte> values, std::span<const std::uint64_t> rope) {
+  const std::uint32_t d = shape.head_dim, latent = shape.latent, joined = latent + d;
+  for (std::uint32_t token = 0; token < output.size() / (std::size_t{shape.heads} * joined); ++token) {
+    const std::uint32_t place = position + token, slot = cache_slot(place, shape.context, shape.ring);
+    const auto turned = [&](std::span<const float> x, std::span<float> y) {
+      for (std::uint32_t pair = 0; pair < d / 2; ++pair) {
+        const auto both = rotated(x[pair], x[pair + d / 2], place, rope[pair], shape.rope_factor);
+        y[pair] = both[0], y[pair + d / 2] = both[1];
+      }
+    };
+    for (std::size_t head = 0; head < shape.heads; ++head) {
+      const std::span<float> to = output.subspan((token * shape.heads + head) * joined, joined);
+      std::ranges::copy(in.latent_query.subspan((token * shape.heads + head) * latent, latent), to.begin());
+      turned(in.qkv[0].subspan(std::size_t{token} * shape.strides[0] + head * d, d), to.subspan(latent));
+    }
+    std::vector<float> key(joined);
+    rms_norm(in.qkv[2].subspan(std::size_t{token} * shape.strides[2], latent), in.norms[1], shape.eps,
+             std::span(key).first(latent));
+    turned(in.qkv[1].subspan(std::size_t{token} * shape.strides[1], d), std::span(key).subspan(latent));
+    if (slot >= shape.context) continue;
+    cached{shape.cache_element, false, joined, shape.context}.store(keys, 0, slot, key);
+    cached{shape.cache_element, true, latent, shape.context}.store(values, 0, slot, std::span(key).first(latent));
+  }
+}
 inline void turn(const turn_shape& shape, const turn_inputs& in, std::span<float> output, std::uint32_t position,
                  std::span<std::byte> keys, std::span<std::byte> values, std::span<const std::uint64_t> rope) {
+  if (shape.latent != 0) return turn_latent(shape, in, output, position, keys, values, rope);
   const std::uint32_t d = shape.head_dim, q_size = shape.heads * d;
   for (std::uint32_t token = 0; token < output.size() / q_size; ++token) {
     const std::uint32_t place = position + token, slot = cache_slot(place, shape.context, shape.ring);

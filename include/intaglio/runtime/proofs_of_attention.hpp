@@ -14,20 +14,28 @@
 
 namespace intaglio::runtime::proofs {
 
+/// The shape of an attention in a plan, without its sinks.
+[[gnu::cold]] inline reference::attention_shape shape_of(kernel_trial& trial, const plan::dispatch& call) {
+  reference::attention_shape out{trial.constant(call, "heads"),
+                                 trial.constant(call, "kv_heads"),
+                                 trial.constant(call, "head_dim"),
+                                 trial.constant(call, "context"),
+                                 static_cast<kernels::element>(trial.constant(call, "cache_element")),
+                                 trial.real(call, "scale"),
+                                 trial.constant(call, "window"),
+                                 trial.constant(call, "ahead"),
+                                 trial.constant(call, "ring") != 0,
+                                 trial.real(call, "softcap")};
+  if (call.kernel != kernels::kernel::attention_batch) out.value_dim = trial.constant(call, "value_dim");
+  return out;
+}
+
 [[gnu::cold]] inline double attention(kernel_trial& trial, const plan::dispatch& call) {
-  reference::attention_shape shape{trial.constant(call, "heads"),
-                                   trial.constant(call, "kv_heads"),
-                                   trial.constant(call, "head_dim"),
-                                   trial.constant(call, "context"),
-                                   static_cast<kernels::element>(trial.constant(call, "cache_element")),
-                                   trial.real(call, "scale"),
-                                   trial.constant(call, "window"),
-                                   trial.constant(call, "ahead"),
-                                   trial.constant(call, "ring") != 0,
-                                   trial.real(call, "softcap")};
-  const std::size_t size = std::size_t{shape.heads} * shape.head_dim;
+  reference::attention_shape shape = shape_of(trial, call);
   const bool small_batch = call.kernel == kernels::kernel::attention_batch,
              alone = call.kernel == kernels::kernel::attention, chunk = !small_batch && !alone;
+  const std::size_t size = std::size_t{shape.heads} * shape.head_dim,
+                    out_size = std::size_t{shape.heads} * shape.value_width();
   const std::uint32_t splits = alone ? trial.constant(call, "splits") : 1;
   // One span, and where spans are merged two of them: where several workgroups do it twice, since the counters must be
   // as before.
@@ -53,11 +61,11 @@ namespace intaglio::runtime::proofs {
   const gpu::buffer sinks = trial.filled(sink_values, shape.heads);
   const gpu::buffer in = trial.filled(query, trial.width * size), keys = trial.room(trial.cache_of(call).key_bytes),
                     values = trial.room(trial.cache_of(call).value_bytes),
-                    partials =
-                        trial.room(kernels::attention_partial_bytes(trial.width, shape.heads, splits, shape.head_dim)),
+                    partials = trial.room(
+                        kernels::attention_partial_bytes(trial.width, shape.heads, splits, shape.value_width())),
                     counters = trial.room(kernels::attention_counter_bytes(trial.width, shape.heads));
   const reference::cached key_form{shape.cache_element, false, shape.head_dim, shape.context},
-      value_form{shape.cache_element, true, shape.head_dim, shape.context};
+      value_form{shape.cache_element, true, shape.value_width(), shape.context};
   for (std::uint32_t head = 0; head < shape.kv_heads; ++head)
     for (std::uint32_t at = 0; at < filled_positions; ++at) {
       trial.put(keys, key_form, head, at);
@@ -65,7 +73,7 @@ namespace intaglio::runtime::proofs {
     }
   double worst = 0;
   for (const std::uint32_t first : positions) {
-    const gpu::buffer out = trial.room(4 * trial.width * size), memory = trial.memory_of(trial.state(first));
+    const gpu::buffer out = trial.room(4 * trial.width * out_size), memory = trial.memory_of(trial.state(first));
     kernel_trial::named_buffers buffers{
         {"query", &in}, {"keys", &keys}, {"values", &values}, {"output", &out}, {"state", &memory}};
     if (!shape.sinks.empty()) buffers.emplace_back("sinks", &sinks);
@@ -75,10 +83,10 @@ namespace intaglio::runtime::proofs {
     for (std::uint32_t t = 0; t < trial.tokens; ++t) {
       if (t % 7 != 0 && t + 8 < trial.tokens)
         continue;  // for many tokens only some of each tile and the last ones: the reference is slow
-      std::vector<float> its(size);
+      std::vector<float> its(out_size);
       reference::attend_token(shape, std::span(query).subspan(t * size, size), keys.mapped(), values.mapped(), first,
                               trial.tokens, t, its);
-      const auto row = read<float>(out, t * size, size);
+      const auto row = read<float>(out, t * out_size, out_size);
       expected.insert(expected.end(), its.begin(), its.end());
       found.insert(found.end(), row.begin(), row.end());
     }
@@ -91,6 +99,7 @@ namespace intaglio::runtime::proofs {
 [[gnu::cold]] inline double pages(kernel_trial& trial, const plan::dispatch& call) {
   namespace word = kernels::state;
   const std::uint32_t heads = call.groups[1], width = trial.constant(call, "head_dim"),
+                      narrow = trial.constant(call, "value_dim"), value_width = narrow != 0 ? narrow : width,
                       own = trial.constant(call, "positions"), pool = trial.constant(call, "context"),
                       page = trial.constant(call, "page_size");
   const auto type = static_cast<kernels::element>(trial.constant(call, "cache_element"));
@@ -104,8 +113,8 @@ namespace intaglio::runtime::proofs {
   words[word::first_slot + word::page_table] = last;
   if (trial.table->slot_pages() > 1) words[word::first_slot + word::page_table + 1] = 0;
   const auto place = [&](std::uint32_t position) { return (position < page ? last : 0) * page + position % page; };
-  const reference::cached own_keys{type, false, width, own}, own_values{type, true, width, own},
-      all_keys{type, false, width, pool}, all_values{type, true, width, pool};
+  const reference::cached own_keys{type, false, width, own}, own_values{type, true, value_width, own},
+      all_keys{type, false, width, pool}, all_values{type, true, value_width, pool};
   for (std::uint32_t head = 0; head < heads; ++head)
     for (std::uint32_t at = 0; at < count; ++at) {
       trial.put(keys, own_keys, head, at);
@@ -123,16 +132,18 @@ namespace intaglio::runtime::proofs {
                      {"state", &memory}});
   }
   bool same = true;
-  for (std::uint32_t head = 0; head < heads; ++head)
-    for (std::uint32_t at = 0; at < count; ++at)
-      for (std::uint32_t c = 0; c < width; ++c) {
-        const float key = own_keys.read(keys.mapped(), head, at, c),
-                    value = own_values.read(values.mapped(), head, at, c);
-        same = same && key == own_keys.read(back_keys.mapped(), head, at, c) &&
-               key == all_keys.read(pool_keys.mapped(), head, place(at), c) &&
-               value == own_values.read(back_values.mapped(), head, at, c) &&
-               value == all_values.read(pool_values.mapped(), head, place(at), c);
-      }
+  const auto compare = [&](const reference::cached& one, const reference::cached& all_of_it, const gpu::buffer& before,
+                           const gpu::buffer& back, const gpu::buffer& pooled) {
+    for (std::uint32_t head = 0; head < heads; ++head)
+      for (std::uint32_t at = 0; at < count; ++at)
+        for (std::uint32_t c = 0; c < one.head_dim; ++c) {
+          const float number = one.read(before.mapped(), head, at, c);
+          same = same && number == one.read(back.mapped(), head, at, c) &&
+                 number == all_of_it.read(pooled.mapped(), head, place(at), c);
+        }
+  };
+  compare(own_keys, all_keys, keys, back_keys, pool_keys);
+  compare(own_values, all_values, values, back_values, pool_values);
   return same ? 0 : 1;
 }
 

@@ -136,7 +136,21 @@ listed_f16 f16_of_lists(std::span<const float> x, std::uint32_t columns, std::sp
   return read<std::uint32_t>(out, 0, expected.size()) == expected ? 0 : 1;
 }
 
+/// Proves the choice of all experts in order.
+[[gnu::cold]] inline double whole_route(kernel_trial& trial, const plan::dispatch& call) {
+  const std::uint32_t experts = trial.constant(call, "experts");
+  std::vector<std::uint32_t> expected;
+  for (std::uint32_t t = 0; t < trial.tokens; ++t) {
+    for (std::uint32_t e = 0; e < experts; ++e) expected.push_back(e);
+    expected.insert(expected.end(), experts, std::bit_cast<std::uint32_t>(1.f));
+  }
+  const gpu::buffer out = trial.room(std::uint64_t{8} * trial.width * experts), memory = trial.memory_of(trial.state());
+  trial.run(call, {{"choice", &out}, {"state", &memory}});
+  return read<std::uint32_t>(out, 0, expected.size()) == expected ? 0 : 1;
+}
+
 [[gnu::cold]] inline double route(kernel_trial& trial, const plan::dispatch& call) {
+  if (trial.constant(call, "stated") == 2) return whole_route(trial, call);
   if (trial.constant(call, "stated") != 0) return stated_route(trial, call);
   const std::uint32_t experts = trial.constant(call, "experts"), used = trial.constant(call, "experts_used");
   auto logits = trial.floats(std::size_t{trial.tokens} * experts);

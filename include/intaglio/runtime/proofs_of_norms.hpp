@@ -225,8 +225,9 @@ namespace intaglio::runtime::proofs {
   const auto c = kernels::constants_of<kernels::turn_kernel>(call.specialization);
   const reference::turn_shape shape{c.heads, c.kv_heads,    c.head_dim,      c.context,
                                     c.eps,   c.ring != 0,   c.cache_element, {c.q_stride, c.k_stride, c.v_stride},
-                                    c.norms, c.rope_factor, c.v_norm != 0};
-  const std::size_t q_size = std::size_t{c.heads} * c.head_dim, kv_size = std::size_t{c.kv_heads} * c.head_dim;
+                                    c.norms, c.rope_factor, c.v_norm != 0,   c.latent};
+  const std::size_t q_size = std::size_t{c.heads} * c.head_dim, kv_size = std::size_t{c.kv_heads} * c.head_dim,
+                    out_size = std::size_t{c.heads} * (c.latent + c.head_dim);
   const bool has_kv = c.kv_heads != 0;
   std::array<std::vector<float>, 3> rows;
   for (std::size_t i = 0; i < (has_kv ? 3 : 1); ++i)
@@ -234,12 +235,20 @@ namespace intaglio::runtime::proofs {
   const gpu::buffer q = trial.filled(rows[0], std::size_t{trial.width} * c.q_stride),
                     k = trial.filled(rows[1], std::size_t{trial.width} * c.k_stride),
                     v = trial.filled(rows[2], std::size_t{trial.width} * c.v_stride),
-                    out = trial.room(4 * trial.width * q_size), keys = trial.room(trial.cache_of(call).key_bytes),
+                    out = trial.room(4 * trial.width * out_size), keys = trial.room(trial.cache_of(call).key_bytes),
                     cached = trial.room(trial.cache_of(call).value_bytes), memory = trial.memory_of(trial.state());
-  trial.run(
-      call,
-      {{"q", &q}, {"k", &k}, {"v", &v}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &cached}});
+  const auto latent_query = trial.floats(std::size_t{trial.tokens} * c.heads * c.latent);
+  const gpu::buffer before = trial.filled(latent_query, std::size_t{trial.width} * c.heads * c.latent);
+  trial.run(call, {{"q", &q},
+                   {"k", &k},
+                   {"v", &v},
+                   {"output", &out},
+                   {"state", &memory},
+                   {"keys", &keys},
+                   {"values", &cached},
+                   {"latent_query", &before}});
   reference::turn_inputs in{{rows[0], rows[1], rows[2]}};
+  in.latent_query = latent_query;
   std::vector<float> q_norm, k_norm, bias;
   if (c.norms != kernels::turn_norms::none) {
     const bool all = c.norms == kernels::turn_norms::all_heads;
@@ -247,15 +256,16 @@ namespace intaglio::runtime::proofs {
     if (has_kv) k_norm = trial.weight<float>(trial.operand(call, "k_norm"), 0, all ? kv_size : c.head_dim);
     in.norms = {q_norm, k_norm};
   }
+  if (c.latent != 0) in.norms[1] = k_norm = trial.weight<float>(trial.operand(call, "k_norm"), 0, c.latent);
   if (c.biased != 0) in.bias = bias = trial.weight<float>(trial.operand(call, "bias"), 0, q_size + 2 * kv_size);
   std::vector<std::byte> expected_keys(keys.mapped().size()), expected_values(cached.mapped().size());
-  std::vector<float> expected(trial.tokens * q_size);
+  std::vector<float> expected(trial.tokens * out_size);
   reference::turn(shape, in, expected, kernel_trial::position, expected_keys, expected_values,
                   trial.weight<std::uint64_t>(trial.operand(call, "rope"), 0, c.head_dim / 2));
   const double of_queries = apart(read<float>(out, 0, expected.size()), expected);
   if (kernels::is_coded(c.cache_element)) {
-    const reference::cached key_form{c.cache_element, false, c.head_dim, c.context},
-        value_form{c.cache_element, true, c.head_dim, c.context};
+    const reference::cached key_form{c.cache_element, false, c.latent + c.head_dim, c.context},
+        value_form{c.cache_element, true, c.latent != 0 ? c.latent : c.head_dim, c.context};
     return (std::max)({of_queries, codes_apart(key_form, c.kv_heads, trial.tokens, keys.mapped(), expected_keys),
                        codes_apart(value_form, c.kv_heads, trial.tokens, cached.mapped(), expected_values)});
   }

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_source_hash = 0x3b51f33fe3edd5c0ULL;
+inline constexpr unsigned long long layers_source_hash = 0x06ca21cefbe401daULL;
 alignas(4) inline constexpr char layers_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\201\14\1\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0"
     "\21\0\2\0\341\24\0\0\21\0\2\0\342\24\0\0\21\0\2\0\343\24\0\0\21\0\2\0\202\27\0\0\21\0\2\0\203\27\0\0\12\0\10\0SP"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_dense_source_hash = 0x57f526ae15a32f29ULL;
+inline constexpr unsigned long long layers_dense_source_hash = 0x22b6be51e3e2d6fcULL;
 alignas(4) inline constexpr char layers_dense_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0I\371\2\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21"
     "\0\2\0\341\24\0\0\21\0\2\0\342\24\0\0\21\0\2\0\343\24\0\0\21\0\2\0\202\27\0\0\21\0\2\0\203\27\0\0\12\0\10\0SPV_K"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_experts_source_hash = 0xc8ed39988d325a52ULL;
+inline constexpr unsigned long long layers_experts_source_hash = 0x79f5119ab0543533ULL;
 alignas(4) inline constexpr char layers_experts_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\26u\17\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21"
     "\0\2\0\341\24\0\0\21\0\2\0\342\24\0\0\21\0\2\0\343\24\0\0\21\0\2\0\202\27\0\0\21\0\2\0\203\27\0\0\12\0\10\0SPV_K"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_long_source_hash = 0xf4908b5131dc3fa9ULL;
+inline constexpr unsigned long long layers_long_source_hash = 0xc9640eb7eee9dc24ULL;
 alignas(4) inline constexpr char layers_long_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\203(\1\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21"
     "\0\2\0\341\24\0\0\21\0\2\0\342\24\0\0\21\0\2\0\343\24\0\0\21\0\2\0\202\27\0\0\21\0\2\0\203\27\0\0\12\0\10\0SPV_K"

@@ -196,7 +196,7 @@ class stream_rules : public graph_reader {
     take(n, i);
     n.lowered = true;
     n.kernel = kernels::kernel::attention;
-    n.heads = o.heads, n.kv_heads = o.kv_heads, n.head_dim = o.head_dim;
+    n.heads = o.heads, n.kv_heads = o.kv_heads, n.head_dim = o.head_dim, n.value_dim = o.value_dim;
     n.scale = o.scale, n.window = o.window;
     n.softcap = o.softcap, n.sinks = o.weight;
     n.ahead = o.ahead;

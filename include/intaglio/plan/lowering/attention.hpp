@@ -28,6 +28,7 @@ struct attention_lowering : dispatch_builder {
     k.window = n.window;
     k.softcap = n.softcap;
     k.ahead = n.ahead;
+    if constexpr (requires { k.value_dim; }) k.value_dim = n.value_dim;
     if (n.sinks != ir::none) {
       bind_norm(n.sinks, "sinks");
       k.has_sinks = 1u;
@@ -66,7 +67,7 @@ struct attention_lowering : dispatch_builder {
       k.splits = splits;
       if (splits > 1) {
         bind("partials", {region::arena, 0, partials()},
-             kernels::attention_partial_bytes(c_.tokens, n.heads, splits, n.head_dim), true);
+             kernels::attention_partial_bytes(c_.tokens, n.heads, splits, n.value_width()), true);
         bind("counters", {region::state, 0, counters_offset()}, kernels::attention_counter_bytes(c_.tokens, n.heads),
              true);
       }

@@ -19,8 +19,8 @@ class pages_lowering : public dispatch_builder {
     d.label.append("pages");
     const lowering_context alone{c_.config, c_.target, 1, c_.max_tokens, c_.context};
     const std::uint32_t own = alone.cache_positions(o.window), pool = c_.cache_positions(o.window);
-    const layer_cache from = cache_for(o.kv_heads, o.head_dim, own, o.window, c_.target),
-                      to = cache_for(o.kv_heads, o.head_dim, pool, o.window, c_.target);
+    const layer_cache from = cache_for(o.kv_heads, o.head_dim, o.value_dim, own, o.window, c_.target),
+                      to = cache_for(o.kv_heads, o.head_dim, o.value_dim, pool, o.window, c_.target);
     bind("keys", {region::keys, 0, 0}, from.key_bytes, true);
     bind("values", {region::values, 0, 0}, from.value_bytes, true);
     bind("pool_keys", {region::pool_keys, 0, 0}, to.key_bytes, true);
@@ -28,6 +28,7 @@ class pages_lowering : public dispatch_builder {
     bind("state", {region::state, 0, 0}, c_.state_bytes(), false);
     kernels::pages_kernel::constants k{};
     k.head_dim = o.head_dim;
+    k.value_dim = o.value_dim;
     k.positions = own;
     k.context = pool;
     k.cache_element = c_.target.cache_element;

@@ -13,7 +13,7 @@ struct lowering_of<kernels::route_kernel> : dispatch_builder {
   constants k{};
 
   constexpr void lower(const node& n) {
-    if (n.in == ir::none) return state(n);
+    if (n.in == ir::none) return n.over_all ? all(n) : state(n);
     d_->label.append("route");
     bind_value("logits", n.in, false);
     if (n.biases[0] != ir::none) {
@@ -38,6 +38,16 @@ struct lowering_of<kernels::route_kernel> : dispatch_builder {
   }
 
  private:
+  /// Names all experts in order.
+  constexpr void all(const node& n) {
+    d_->label.append("heads");
+    bind_value("choice", n.out, true);
+    bind_state();
+    k.experts = k.experts_used = n.experts;
+    k.stated = 2u;
+    d_->subgroups = (std::min)(c_.target.norm_subgroups, (n.experts + 31) / 32);
+    d_->groups = {1, c_.tokens, 1};
+  }
   /// Reads the choice (the adapter) from the state.
   constexpr void state(const node& n) {
     d_->label.append("adapters");

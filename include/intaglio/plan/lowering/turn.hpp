@@ -13,13 +13,19 @@ struct lowering_of<kernels::turn_kernel> : dispatch_builder {
   constants k{};
 
   constexpr void lower(const node& n) {
-    d_->label.append(n.norms != kernels::turn_norms::none ? "attn_q_norm+attn_k_norm"
-                     : n.biases[0] != ir::none            ? "attn_q.bias+attn_k.bias+attn_v.bias"
-                                                          : "rope");
+    d_->label.append(n.value_dim != 0                       ? "rope+attn_kv_a_norm"
+                     : n.norms != kernels::turn_norms::none ? "attn_q_norm+attn_k_norm"
+                     : n.biases[0] != ir::none              ? "attn_q.bias+attn_k.bias+attn_v.bias"
+                                                            : "rope");
     bind_qkv(n);
     if (n.norms != kernels::turn_norms::none) {
       bind_norm(n.norm, "q_norm");
       if (n.kv_heads != 0) bind_norm(n.weights[0], "k_norm");
+    }
+    if (n.value_dim != 0) {
+      bind_norm(n.norm, "k_norm");
+      bind_value("latent_query", n.up_in, false);
+      k.latent = n.value_dim;
     }
     bind_biases(n);
     bind_value("output", n.out, true);
@@ -50,7 +56,7 @@ struct lowering_of<kernels::turn_kernel> : dispatch_builder {
                                std::uint32_t behind) {
       if (own != ir::none) bind_value(name, own, false);
       else bind(name, {region::arena, 0, at + std::uint64_t{4} * behind}, bytes - std::uint64_t{4} * behind, false);
-      k.*stride = (own != ir::none ? kv : stacked);
+      k.*stride = own != ir::none ? width(own) : stacked;
     };
     k.q_stride = stacked;
     bind_next("k", &constants::k_stride, n.k_in, q);

@@ -12,7 +12,7 @@ struct attention_call : dispatch_call {
   using dispatch_call::dispatch_call;
 
   void run() {
-    const attention_shape shape{
+    attention_shape shape{
         constant("heads"),
         constant("kv_heads"),
         constant("head_dim"),
@@ -24,9 +24,11 @@ struct attention_call : dispatch_call {
         constant("ring") != 0,
         real("softcap"),
         constant("has_sinks") != 0 ? weight<float>("sinks").first(constant("heads")) : std::span<const float>{}};
-    const std::size_t width = std::size_t{tokens()} * shape.heads * shape.head_dim;
-    reference::attention(shape, memory<float>("query").first(width), memory<std::byte>("keys"),
-                         memory<std::byte>("values"), position(), tokens(), memory<float>("output").first(width));
+    if (d.kernel != kernels::kernel::attention_batch) shape.value_dim = constant("value_dim");
+    const std::size_t heads = std::size_t{tokens()} * shape.heads;
+    reference::attention(shape, memory<float>("query").first(heads * shape.head_dim), memory<std::byte>("keys"),
+                         memory<std::byte>("values"), position(), tokens(),
+                         memory<float>("output").first(heads * shape.value_width()));
   }
 };
 

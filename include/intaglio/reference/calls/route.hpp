@@ -13,6 +13,7 @@ struct call_of<kernels::route_kernel> : dispatch_call {
 
   void run() {
     const std::size_t experts = constant("experts"), used = constant("experts_used");
+    if (constant("stated") == 2) return all(experts);
     if (constant("stated") != 0) return state(static_cast<std::uint32_t>(experts));
     std::span<const float> logits = memory<float>("logits").first(tokens() * experts);
     std::vector<float> sums;
@@ -32,6 +33,15 @@ struct call_of<kernels::route_kernel> : dispatch_call {
   }
 
  private:
+  /// Names all experts in order, with parts of 1.
+  void all(std::size_t experts) {
+    const std::span<std::uint32_t> choice = memory<std::uint32_t>("choice");
+    for (std::size_t t = 0; t < tokens(); ++t)
+      for (std::size_t e = 0; e < experts; ++e) {
+        choice[2 * t * experts + e] = static_cast<std::uint32_t>(e);
+        choice[(2 * t + 1) * experts + e] = std::bit_cast<std::uint32_t>(1.f);
+      }
+  }
   /// Reads the choice of adapters from the state; a batch's state has one choice for each slot.
   void state(std::uint32_t experts) {
     const std::span<std::uint32_t> choice = memory<std::uint32_t>("choice");

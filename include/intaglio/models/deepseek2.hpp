@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// DeepSeek-V2 and -V3 and GLM-4.7-Flash: latent attention, and mixtures with shared experts behind some dense layers.
+// Layers that draft tokens (multi-token prediction) are not computed. Source: transformers, models/deepseek_v2,
+// deepseek_v3 and glm4_moe_lite; values from the published config.json.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+#include "intaglio/core/fits_together.hpp"
+
+#include "intaglio/graph/layers/embedding.hpp"
+#include "intaglio/graph/layers/latent_attention.hpp"
+#include "intaglio/graph/layers/linear.hpp"
+#include "intaglio/graph/layers/rms_norm.hpp"
+#include "intaglio/graph/layers/shared_expert.hpp"
+
+namespace intaglio::models {
+
+/// The blocks of a model with latent attention, whose layers with mixtures are behind dense layers.
+/// @shape  x, out: [tokens, hidden_size] f32
+template <dtype W>
+struct deepseek2_blocks {
+  const decoder_config* config;  ///< of the model
+
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
+    using namespace intaglio::graph;
+    const decoder_config& c = *config;
+    if (c.num_hidden_layers > layer_pattern::max_period) {
+      t.fail("repeat", "at most ", layer_pattern::max_period, " layers", c.num_hidden_layers);
+      return x;
+    }
+    const auto kinds =
+        numbered_kinds<bool>::of(c.num_hidden_layers, [&](std::uint32_t layer) { return !c.has_experts(layer); });
+    const auto attention =
+        residual(rms_norm{"attn_norm.weight", c.rms_norm_eps} | latent_attention<W>{c} |
+                 linear<W>{"attn_output.weight", c.num_attention_heads * c.v_head_dim, c.hidden_size});
+    return t.repeat_kinds(x, c.num_hidden_layers, kinds.pattern, kinds.count, [&](std::uint8_t kind, ir::value_id in) {
+      return (attention | ffn_or_mixture<W>{&c, c.rms_norm_eps, kinds.traits[kind], ffn_norm_of(c)}).forward(t, in);
+    });
+  }
+};
+
+/// The layers of a model with latent attention, for a model type and for plans that are made at run time. `c` must
+/// outlive them.
+template <dtype W>
+constexpr auto deepseek2_graph(const decoder_config& c, dtype head, dtype embedding_type) {
+  using namespace intaglio::graph;
+  // clang-format off
+  return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type}
+       | deepseek2_blocks<W>{&c}
+       | rms_norm{"output_norm.weight", c.rms_norm_eps}
+       | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
+                 c.tie_word_embeddings ? embedding_type : head};
+  // clang-format on
+}
+
+/// The type of a model.
+/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding
+template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H>
+struct deepseek2 {
+  static constexpr const decoder_config& config = c;
+
+  static constexpr auto graph() { return deepseek2_graph<W>(c, H, D); }
+};
+
+/// deepseek-ai/DeepSeek-V2-Lite. YaRN also multiplies scores, by (1 + 0.1 * 0.707 * log(40))^2.
+inline constexpr decoder_config deepseek_v2_lite_config{.model_type = architecture::deepseek2,
+                                                        .hidden_size = 2048,
+                                                        .intermediate_size = 1408,
+                                                        .num_hidden_layers = 27,
+                                                        .num_attention_heads = 16,
+                                                        .num_key_value_heads = 1,
+                                                        .head_dim = 192,
+                                                        .vocab_size = 102'400,
+                                                        .max_position_embeddings = 163'840,
+                                                        .rope_scaling = {.type = rope_type::yarn,
+                                                                         .factor = 40.f,
+                                                                         .low_freq_factor = 1.f,
+                                                                         .high_freq_factor = 32.f,
+                                                                         .original_max_position_embeddings = 4096},
+                                                        .rotary_dim = 64,
+                                                        .rms_norm_eps = 1e-6f,
+                                                        .hidden_act = activation::silu,
+                                                        .tie_word_embeddings = false,
+                                                        .attention_multiplier = 0.11472138f,
+                                                        .num_local_experts = 64,
+                                                        .num_experts_per_tok = 6,
+                                                        .shared_expert_intermediate_size = 2816,
+                                                        .norm_topk_prob = false,
+                                                        .num_dense_layers = 1,
+                                                        .dense_intermediate_size = 10'944,
+                                                        .kv_lora_rank = 512,
+                                                        .v_head_dim = 128};
+/// moonshotai/Moonlight-16B-A3B
+inline constexpr decoder_config moonlight_16b_config = [] {
+  decoder_config c = deepseek_v2_lite_config;
+  c.vocab_size = 163'840;
+  c.max_position_embeddings = 8192;
+  c.rope_theta = 50'000.f;
+  c.rope_scaling = {};
+  c.rms_norm_eps = 1e-5f;
+  c.attention_multiplier = 0;
+  c.norm_topk_prob = true;
+  c.routed_scaling_factor = 2.446f;
+  c.use_expert_bias = true;
+  c.dense_intermediate_size = 11'264;
+  return c;
+}();
+/// zai-org/GLM-4.7-Flash
+inline constexpr decoder_config glm_47_flash_config{.model_type = architecture::deepseek2,
+                                                    .hidden_size = 2048,
+                                                    .intermediate_size = 1536,
+                                                    .num_hidden_layers = 47,
+                                                    .num_attention_heads = 20,
+                                                    .num_key_value_heads = 1,
+                                                    .head_dim = 256,
+                                                    .vocab_size = 154'880,
+                                                    .max_position_embeddings = 202'752,
+                                                    .rope_theta = 1'000'000.f,
+                                                    .rotary_dim = 64,
+                                                    .rms_norm_eps = 1e-5f,
+                                                    .hidden_act = activation::silu,
+                                                    .tie_word_embeddings = false,
+                                                    .num_local_experts = 64,
+                                                    .num_experts_per_tok = 4,
+                                                    .shared_expert_intermediate_size = 1536,
+                                                    .routed_scaling_factor = 1.8f,
+                                                    .use_expert_bias = true,
+                                                    .num_dense_layers = 1,
+                                                    .dense_intermediate_size = 10'240,
+                                                    .q_lora_rank = 768,
+                                                    .kv_lora_rank = 512,
+                                                    .v_head_dim = 256};
+template <dtype W = dtype::bf16>
+struct deepseek_v2_lite : deepseek2<deepseek_v2_lite_config, W> {
+  static constexpr std::string_view name = "deepseek_v2_lite";
+};
+template <dtype W = dtype::bf16>
+struct moonlight_16b : deepseek2<moonlight_16b_config, W> {
+  static constexpr std::string_view name = "moonlight_16b";
+};
+template <dtype W = dtype::bf16>
+struct glm_47_flash : deepseek2<glm_47_flash_config, W> {
+  static constexpr std::string_view name = "glm_47_flash";
+};
+
+}  // namespace intaglio::models
