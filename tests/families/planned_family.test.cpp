@@ -101,6 +101,17 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::exaone4_12b, dtype::q8_0>();
   check_in<models::exaone4_32b, dtype::q4_k>();
   check_in<models::qwen15_moe_a27b, dtype::q8_0>();
+  check_in<models::glm_4_9b_chat, dtype::q4_0>();
+  check_in<models::exaone3_78b, dtype::q4_k>();
+  check_in<models::exaone35_24b, dtype::q8_0>();
+  check_in<models::exaone35_78b, dtype::q4_0>();
+  check_in<models::exaone35_32b, dtype::q4_k>();
+  check_in<models::internlm25_7b, dtype::q4_k>();
+  check_in<models::internlm25_20b, dtype::q8_0>();
+  check_in<models::deepseek_moe_16b, dtype::q4_0>();
+  check_in<models::dots1_142b, dtype::q8_0>();
+  check_in<models::minimax_m2, dtype::q4_k>();
+  check_in<models::hunyuan_a13b, dtype::q4_k>();
   check_in<models::qwen25_05b, dtype::q8_0>();
   check_in<models::qwen25_15b, dtype::bf16>();
   check_in<models::qwen25_3b, dtype::q4_0>();

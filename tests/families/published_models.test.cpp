@@ -132,8 +132,8 @@ struct counted_model {
   std::string_view name;
   std::uint64_t parameters = 0;
 };
-/// As the models' pages state them. The pages of Falcon-E, Qwen3.5 and Nemotron round the number; theirs is the sum of
-/// the tensors' shapes. The number of a Gemma 3 is that of its text model.
+/// As the models' pages state them. The pages of Falcon-E, Qwen3.5, Nemotron, EXAONE, dots.llm1, MiniMax and Hunyuan
+/// round the number; theirs is the sum of the tensors' shapes. The number of a Gemma 3 is that of its text model.
 constexpr std::array counted_models{
     counted_model{"falcon_e_1b", 1'719'764'992},         counted_model{"falcon_e_3b", 3'053'586'432},
     counted_model{"mistral_7b_v03", 7'248'023'552},      counted_model{"mistral_nemo_12b", 12'247'782'400},
@@ -148,7 +148,12 @@ constexpr std::array counted_models{
     counted_model{"qwen3_30b_a3b_2507", 30'532'122'624}, counted_model{"qwen3_235b_a22b", 235'093'634'560},
     counted_model{"qwen35_27b", 26'895'998'464},         counted_model{"olmo2_13b", 13'716'198'400},
     counted_model{"olmo2_32b", 32'234'279'936},          counted_model{"nemotron_nano_12b_v2", 12'310'001'152},
-    counted_model{"bitnet_embedding_06b", 596'336'640},
+    counted_model{"bitnet_embedding_06b", 596'336'640},  counted_model{"glm_4_9b_chat", 9'399'951'360},
+    counted_model{"exaone35_24b", 2'405'327'360},        counted_model{"exaone35_78b", 7'818'448'896},
+    counted_model{"exaone35_32b", 32'003'200'000},       counted_model{"internlm25_7b", 7'737'708'544},
+    counted_model{"internlm25_20b", 19'861'149'696},     counted_model{"deepseek_moe_16b", 16'375'728'128},
+    counted_model{"dots1_142b", 142'774'381'696},        counted_model{"minimax_m2", 228'689'764'864},
+    counted_model{"hunyuan_a13b", 80'393'183'232},
 };
 
 }  // namespace

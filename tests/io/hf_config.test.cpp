@@ -109,9 +109,16 @@ TEST_CASE("hf_config: scaled RoPE, in both spellings") {
              ContainsSubstring("rope_scaling.high_freq_factor: expected a finite number above low_freq_factor 1"));
   for (const char* plain : {"null", "{}"})
     CHECK(read(llama(R"("rope_scaling":)" + std::string(plain))).config.rope_scaling == rope_scaling_config{});
-  for (const char* type : {"dynamic", "longrope", "spiral"})
+  const auto dynamic = read(llama(R"("rope_scaling":{"type":"dynamic","factor":2.0})"));
+  CHECK((dynamic.config.rope_scaling == rope_scaling_config{} && dynamic.warnings.empty()));
+  CHECK(dynamic.config.max_position_embeddings == read(llama("\"use_cache\":true")).config.max_position_embeddings);
+  const std::string shorter = R"("rope_scaling":{"type":"dynamic","factor":2.0,"original_max_position_embeddings":64})";
+  CHECK(read(llama(shorter)).config.max_position_embeddings == 64);
+  CHECK_THAT(refusal(llama(R"("rope_scaling":{"type":"dynamic","factor":0.5})")),
+             ContainsSubstring("rope_scaling.factor: expected a number from 1, found 0.5"));
+  for (const char* type : {"longrope", "spiral"})
     CHECK_THAT(refusal(llama(R"("rope_scaling":{"factor":2,"rope_type":")" + std::string(type) + "\"}")),
-               ContainsSubstring("rope_scaling.rope_type: expected default, linear, llama3 or yarn, found '" +
+               ContainsSubstring("rope_scaling.rope_type: expected default, dynamic, linear, llama3 or yarn, found '" +
                                  std::string(type) + "'"));
   CHECK_THAT(refusal(llama(R"("rope_scaling":{"type":"linear"})")),
              ContainsSubstring("rope_scaling.factor: expected a number, found nothing"));
@@ -407,8 +414,7 @@ TEST_CASE("hf_config: a Phi's rotation and window") {
   CHECK_THAT(refusal(with(R"("rope_scaling":{"type":"longrope",)" + factors + "}")),
              ContainsSubstring("short_factor: expected 8 factors, one a pair of channels, found 6"));
   CHECK_THAT(refusal(with(R"("partial_rotary_factor":0.2)")), ContainsSubstring("an even number of channels"));
-  CHECK_THAT(refusal(with(R"("rope_scaling":{"rope_type":"dynamic","factor":4})")),
-             ContainsSubstring("found 'dynamic'"));
+  CHECK_THAT(refusal(with(R"("rope_scaling":{"rope_type":"spiral","factor":4})")), ContainsSubstring("found 'spiral'"));
 }
 
 TEST_CASE("hf_config: a Granite that is written as a hybrid has attention in all layers") {
@@ -620,7 +626,7 @@ TEST_CASE("hf_config: families put together of others' layers state what they ha
   refuses(R"(,"use_cla":true)", "use_cla: expected none");
   refuses(R"(,"norm_type":"layer")", "norm_type: expected rms or hf_rms");
   CHECK_THAT(refusal(of("llama", R"(,"rope_scaling":{"type":"dynamic","alpha":50})")),
-             ContainsSubstring("expected default, linear, llama3 or yarn, found 'dynamic'"));
+             ContainsSubstring("rope_scaling.alpha: expected none, found 50"));
 
   const auto mixture = read(of("qwen2_moe", R"(,"moe_intermediate_size":32,"shared_expert_intermediate_size":96)"));
   CHECK((mixture.config.num_local_experts == 60 && mixture.config.num_experts_per_tok == 4));

@@ -61,7 +61,22 @@ TEST_CASE("tiktoken_list: Llama 3's list gives the vocabulary of its GGUF, merge
   const io::tokenizer words(found, 128'256);
   CHECK(words.encode("Hello, world!") == io::tokenizer(expected, 128'256).encode("Hello, world!"));
   CHECK(words.encode("<|eot_id|>", {.parse_special = true}) == std::vector<std::int32_t>{128009});
-  CHECK_THAT(refusal(list + "IQ== 128000\n"), ContainsSubstring("line 128001: expected no more than 128000 lines"));
+  CHECK_THAT(refusal(list + "IQ== 128000\n"),
+             ContainsSubstring("line 128001: token: expected one that was not there before"));
+}
+
+TEST_CASE("tiktoken_list: GLM-4's list has no special tokens") {
+  std::string list;
+  for (std::size_t i = 0; i < io::tiktoken_limits::glm4_ranks; ++i) {
+    std::string token(1, static_cast<char>(i % 256));
+    for (std::size_t rest = i / 256; rest != 0; rest = (rest - 1) / 26)
+      token += static_cast<char>('a' + (rest - 1) % 26);
+    list += base64(token) + " " + std::to_string(i) + "\n";
+  }
+  const io::vocabulary found = io::vocabulary_from_tiktoken(list, "tokenizer.model");
+  CHECK((found.tokens.size() == 151'329 && found.token_types.back() == 1 && !found.bos_id && !found.eos_id));
+  CHECK((found.pre_tokenizer == "chatglm-bpe" && found.add_bos == false && found.ignore_merges == false));
+  CHECK_THAT(refusal(list + "//// 151329\n"), ContainsSubstring("line 151330: expected no more than 151329 lines"));
 }
 
 TEST_CASE("tiktoken_list: what is no such list is refused by its line") {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT
-// The families of models: a row for each. The layers themselves are in models/<family>.hpp.
+// The families of models: a row for each. The layers themselves are in models/<family>.hpp. New rows go to
+// later_families.hpp.
 #pragma once
 
 #include <array>
+#include <cstddef>
 
 #include "intaglio/core/family_properties.hpp"
+#include "intaglio/core/later_families.hpp"
 
 namespace intaglio {
 
-/// All families, in the order of `architecture`.
-inline constexpr auto families_table = std::to_array<family>({
+/// The first families, in the order of `architecture`.
+inline constexpr auto first_families = std::to_array<family>({
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -20,7 +23,7 @@ inline constexpr auto families_table = std::to_array<family>({
      .default_theta = 5e5f,
      .act = activation::relu_squared},
     {.type = architecture::llama,
-     .config_names = "llama mistral mixtral",
+     .config_names = "llama mistral mixtral internlm3",
      .gguf_names = "llama",
      .may_be_ternary = true,
      .gguf_rows_in_pairs = true,
@@ -453,5 +456,13 @@ inline constexpr auto families_table = std::to_array<family>({
      .shared_experts = 1,
      .draft_layers = true},
 });
+
+/// All families, in the order of `architecture`.
+inline constexpr auto families_table = [] {
+  std::array<family, first_families.size() + later_families.size()> out{};
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = i < first_families.size() ? first_families[i] : later_families[i - first_families.size()];
+  return out;
+}();
 
 }  // namespace intaglio

@@ -16,6 +16,10 @@ enum class gguf_window : std::uint8_t { read, inert, refused };
 /// Whether blocks are mixtures of experts.
 enum class mixtures : std::uint8_t { none, some, all };
 
+/// How files may have q, k and v as one matrix that is split at load and is written as three. blocks: all queries, all
+/// keys, all values. groups: for each key head its queries, then the key and the value.
+enum class joined_qkv : std::uint8_t { none, blocks, groups };
+
 /// What replaces attention in recurrent layers.
 enum class recurrence : std::uint8_t { none, short_conv, delta_net, mamba2 };
 
@@ -33,6 +37,7 @@ struct family {
   bool whole_norms = false;           ///< attn_q_norm, attn_k_norm: norms of all heads of q, and of k, at once
   bool qkv_biases = false;            ///< attn_q.bias, attn_k.bias, attn_v.bias: added to q, k and v
   bool optional_biases = false;       ///< only some models have qkv_biases (decoder_config::attention_bias)
+  bool usual_biases = false;          ///< with optional_biases: models have them where config.json has no value
   bool block_biases = false;          ///< biases of the projection behind attention, of the router and of experts too
   bool latent = false;                ///< keys and values of all heads are made from a latent vector (MLA)
   bool sinks = false;                 ///< attn_sinks: one more score in each head's softmax
@@ -41,6 +46,7 @@ struct family {
   bool norms_by_sublayer = false;     ///< with norms_behind: safetensors say post_self_attn_ and post_mlp_layernorm
   bool sub_norms = false;             ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
   gguf_window window = gguf_window::read;
+  bool late_windows = false;          ///< config.json's sliding_window is that of layers from max_window_layers on
   bool windows = false;               ///< config.json's sliding_window is the window of all layers
   std::uint32_t window_interval = 0;  ///< default: every n-th layer sees all positions; 0: none does
   std::uint32_t default_window = 0;   ///< the window of families with window_interval where files have no value
@@ -52,6 +58,7 @@ struct family {
   std::uint32_t default_rotary_part = 0;   ///< with partial_rotary: a head's n-th part is rotated; 0: all
   bool gguf_rows_in_pairs = false;         ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
   bool hf_rows_in_pairs = false;           ///< safetensors have these rows beside each other too
+  joined_qkv joined = joined_qkv::none;    ///< files may have q, k and v as one matrix
   float hf_norm_addend = 0.f;              ///< safetensors hold norm weights less this number
   std::string_view ffn_norm = "ffn_norm";  ///< the tensor of the norm of the FFN's input
   mixtures experts = mixtures::none;
@@ -62,6 +69,7 @@ struct family {
   bool softmax_unbiased = false;             ///< routers without a bias of the choice score by the softmax
   float router_added = 0.f;                  ///< not for logits: added to the sum by which scores are divided
   float router_least = 0.f;                  ///< not for logits: the smallest such sum
+  bool unbiased_router = false;              ///< not for logits: the choice of experts has no bias
   std::uint32_t default_dense_layers = 0;    ///< layers at the front without experts, where files have no value
   bool gated_shared_expert = false;          ///< each layer has a shared expert, which every token uses, with a gate
   std::uint32_t default_shared_width = 0;    ///< width of the shared expert where config.json has no value

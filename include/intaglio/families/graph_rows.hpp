@@ -13,10 +13,13 @@
 #include "intaglio/models/arcee.hpp"
 #include "intaglio/models/bert.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/deepseek.hpp"
 #include "intaglio/models/deepseek2.hpp"
+#include "intaglio/models/dots1.hpp"
 #include "intaglio/models/ernie4_5.hpp"
 #include "intaglio/models/ernie4_5_moe.hpp"
 #include "intaglio/models/eurobert.hpp"
+#include "intaglio/models/exaone.hpp"
 #include "intaglio/models/exaone4.hpp"
 #include "intaglio/models/falcon_e.hpp"
 #include "intaglio/models/gemma.hpp"
@@ -25,6 +28,7 @@
 #include "intaglio/models/gemma3n.hpp"
 #include "intaglio/models/gemma4.hpp"
 #include "intaglio/models/gemma_embedding.hpp"
+#include "intaglio/models/glm.hpp"
 #include "intaglio/models/glm4.hpp"
 #include "intaglio/models/glm4moe.hpp"
 #include "intaglio/models/gptoss.hpp"
@@ -32,9 +36,12 @@
 #include "intaglio/models/granitehybrid.hpp"
 #include "intaglio/models/granitemoe.hpp"
 #include "intaglio/models/hunyuan_dense.hpp"
+#include "intaglio/models/hunyuan_moe.hpp"
+#include "intaglio/models/internlm2.hpp"
 #include "intaglio/models/lfm2.hpp"
 #include "intaglio/models/lfm2moe.hpp"
 #include "intaglio/models/llama.hpp"
+#include "intaglio/models/minimax_m2.hpp"
 #include "intaglio/models/mistral3.hpp"
 #include "intaglio/models/mixtral.hpp"
 #include "intaglio/models/modern_bert.hpp"
@@ -179,6 +186,13 @@ inline constexpr auto graph_rows = std::to_array<graph_row>({
     {architecture::ernie4_5_moe, trace_headed<models::ernie4_5_moe_graph<any>>},
     {architecture::eurobert, trace_tied<models::llama_body<any>>},
     {architecture::deepseek2, trace_headed<models::deepseek2_graph<any>>},
+    {architecture::chatglm, trace_llama<graph::qk_norm::none, graph::qkv_bias::added>},
+    {architecture::exaone, trace_llama<>},
+    {architecture::internlm2, trace_llama<>},
+    {architecture::deepseek, trace_headed<models::ernie4_5_moe_graph<any>>},
+    {architecture::dots1, trace_headed<models::dots1_graph<any>>},
+    {architecture::minimax_m2, trace_headed<models::mixtral_graph<any, dtype::f32, graph::qk_norm::rms_all>>},
+    {architecture::hunyuan_moe, trace_headed<models::mixtral_graph<any, dtype::f32, graph::qk_norm::rms_turned>>},
 });
 
 /// Whether each family has its row, in the order of `architecture`.

@@ -140,8 +140,9 @@ class hf_tensor_collector {
  private:
   /// Counts tensors that are named in warnings and not read.
   bool is_unread(std::string_view name) {
-    const family& of = family_of(config_.config.model_type);
-    if ((of.type == architecture::llama || of.latent) && is_rotary_table(name)) return true;
+    if (has_rotary_tables(family_of(config_.config.model_type), config_.model_type) &&
+        (is_rotary_table(name) || is_rotary_buffer(name)))
+      return true;
     const bool vision = is_vision_name(name),
                draft = is_draft_name(name, "model.layers.", config_.config.num_hidden_layers, config_.draft_layers) ||
                        (family_of(config_.config.model_type).moe_keys && is_draft_head(name));
@@ -388,8 +389,9 @@ template <class Tensor>
 template <class File>
 [[gnu::cold]] void collect_hf_weights(weight_files<File> model, checkpoint_builder& builder, hf_config& config) {
   const std::vector<typename File::tensor> tensors = model.tensors();
-  const bool has_head =
-      std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.name == "lm_head.weight"; });
+  const bool has_head = std::any_of(tensors.begin(), tensors.end(), [&](const auto& tensor) {
+    return gguf_name(tensor.name, config.config.model_type) == "output.weight";
+  });
   const bool encodes = family_of(config.config.model_type).encoder;  // encoders have no head, whatever the config says
   config.config.tie_word_embeddings = encodes || config.tie_word_embeddings.value_or(!has_head);
   // An embedding model is stored without a head, whatever its config says (Qwen3-Embedding-8B).

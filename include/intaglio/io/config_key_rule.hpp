@@ -57,7 +57,7 @@ constexpr bool has_experts_alone(const family& of) {
   return of.experts == mixtures::all || may_share_expert(of) || of.single_sublayers;
 }
 constexpr bool has_logistic_router(const family& of) { return of.score == expert_score::logistic; }
-constexpr bool has_optional_norms(const family& of) { return of.optional_norms; }
+constexpr bool has_optional_norms(const family& of) { return of.optional_norms || of.whole_norms; }
 constexpr bool has_shared_experts(const family& of) { return of.shared_experts != 0 && !of.moe_keys; }
 constexpr bool has_moe_keys(const family& of) { return of.moe_keys; }
 constexpr bool has_draft_layers(const family& of) { return of.draft_layers; }

@@ -75,6 +75,11 @@ class model_converter {
     const recurrence kind = family_of(model_.config().model_type).recurrent;
     if (kind == recurrence::delta_net || kind == recurrence::mamba2)
       throw argument_error("output", "a .gguf for " + printable(model_.stated_architecture()), printable(out.string()));
+    if (const renamed_tensors* row = renamed_row(model_.stated_architecture()); row != nullptr && !row->written)
+      throw argument_error(
+          "output",
+          "a .gguf for " + printable(model_.stated_architecture()) + ", whose folders have q, k and v as one matrix",
+          printable(out.string()));
     if (model_.stated_architecture() == "xlm-roberta" || model_.stated_architecture() == "roberta")
       throw argument_error(
           "output",

@@ -19,7 +19,8 @@ namespace intaglio::io {
 
 /// Whether files of a family have fused matrices in GGUF.
 constexpr bool has_fused_matrices(const family& of) {
-  return of.fused || of.fused_qkv || of.fused_gate_up || of.streams || of.latent || of.recurrent == recurrence::mamba2;
+  return of.fused || of.fused_qkv || of.fused_gate_up || of.joined != joined_qkv::none || of.streams || of.latent ||
+         of.recurrent == recurrence::mamba2;
 }
 
 /// Some rows of a fused matrix.
@@ -30,7 +31,8 @@ struct fused_part {
 /// The parts of a tensor with this GGUF name in a family with fused matrices; empty for a tensor that is not fused.
 [[gnu::cold]] inline std::vector<fused_part> fused_parts(const decoder_config& c, std::string_view name) {
   const family& facts = family_of(c.model_type);
-  const bool fused = facts.fused || facts.fused_gate_up, fused_qkv = facts.fused || facts.fused_qkv;
+  const bool fused = facts.fused || facts.fused_gate_up,
+             fused_qkv = facts.fused || facts.fused_qkv || facts.joined == joined_qkv::blocks;
   const std::uint64_t q = c.q_size(), kv = c.kv_size(), inner = c.intermediate_size;
   const auto before = [&](std::string_view tail) { return std::string(name.substr(0, name.size() - tail.size())); };
   if (family_of(c.model_type).streams && (name == "altup_proj.weight" || name == "altup_unembd_proj.weight")) {
@@ -41,9 +43,10 @@ struct fused_part {
     return out;
   }
   constexpr std::string_view qkv = "attn_qkv.weight", up = "ffn_up.weight", gate_up = "ffn_gate_up.weight";
-  if (fused_qkv && name.ends_with(qkv)) {
-    const std::string block = before(qkv);
-    return {{block + "attn_q.weight", 0, q}, {block + "attn_k.weight", q, kv}, {block + "attn_v.weight", q + kv, kv}};
+  for (const std::string_view whole : {qkv, std::string_view("attn_qkv.bias")}) {
+    if (!fused_qkv || !name.ends_with(whole)) continue;
+    const std::string block = before(whole), end(whole.substr(std::string_view("attn_qkv").size()));
+    return {{block + "attn_q" + end, 0, q}, {block + "attn_k" + end, q, kv}, {block + "attn_v" + end, q + kv, kv}};
   }
   if (constexpr std::string_view latent = "attn_kv_a_mqa.weight"; facts.latent && name.ends_with(latent))
     return {{before(latent) + "attn_kv_latent.weight", 0, c.kv_lora_rank},
@@ -78,6 +81,7 @@ struct fused_part {
   for (const std::string_view tail :
        {"attn_qkv.weight", "ffn_up.weight", "ssm_in.weight", "altup_proj.weight", "altup_unembd_proj.weight"}) {
     if ((dot == name.npos) != tail.starts_with("altup_")) continue;
+    if (tail == "attn_qkv.weight" && family_of(c.model_type).joined != joined_qkv::none) continue;  // written apart
     std::string whole = std::string(name.substr(0, dot == name.npos ? 0 : dot + 1)) + std::string(tail);
     const auto parts = fused_parts(c, whole);
     for (const fused_part& part : parts) {
@@ -89,6 +93,26 @@ struct fused_part {
   return std::pair{tensor.name, tensor.rows};
 }
 
+/// Adds the parts of a vector, which follow one another. @param add is called with each part
+template <class Add>
+[[gnu::cold]] void add_bias_parts(checkpoint_builder& builder, const checkpoint_tensor& whole,
+                                  const std::vector<fused_part>& parts, const Add& add) {
+  const auto& layout = info(whole.stored.type);
+  const std::uint64_t values = parts.back().first + parts.back().rows;
+  if (whole.dimensions != 1 || whole.stored.columns != values || !whole.pieces.empty() || layout.block_elements != 1)
+    return builder.fault("values of " + printable(whole.stored_name, 100) + ": expected " + std::to_string(values) +
+                         " floats in a row, found " + std::to_string(whole.stored.columns) + " of " +
+                         std::string(intaglio::name(whole.stored.type)));
+  for (const fused_part& part : parts) {
+    checkpoint_tensor out = whole;
+    out.stored.name = part.name;
+    out.stored.columns = part.rows;
+    out.stored.offset += part.first * layout.block_bytes;
+    out.stored.bytes = part.rows * layout.block_bytes;
+    add(std::move(out));
+  }
+}
+
 /// Adds a tensor, or the parts of a fused one. @param turned applied to q and k
 template <class Turned>
 [[gnu::cold]] void add_parts(checkpoint_builder& builder, checkpoint_tensor whole, const Turned& turned) {
@@ -98,7 +122,7 @@ template <class Turned>
     if (family_of(builder.config().model_type).latent && is_latent_rotated(tensor.stored.name)) turned(tensor);
     // Norms of heads of which some channels turn are in the order of theirs.
     if (const decoder_config& c = builder.config();
-        c.rotary_dim != 0 && family_of(c.model_type).head_norms &&
+        c.rotary_dim != 0 && (family_of(c.model_type).head_norms || family_of(c.model_type).whole_norms) &&
         (tensor.stored.name.ends_with(".attn_q_norm.weight") || tensor.stored.name.ends_with(".attn_k_norm.weight")))
       turned(tensor);
     builder.add(std::move(tensor));
@@ -106,6 +130,7 @@ template <class Turned>
   if (add_gathered(builder, whole, add) || add_latent_heads(builder, whole, add)) return;
   const auto parts = fused_parts(builder.config(), whole.stored.name);
   if (parts.empty()) return add(std::move(whole));
+  if (whole.stored.name.ends_with(".bias")) return add_bias_parts(builder, whole, parts, add);
   if (const std::uint64_t rows = parts.back().first + parts.back().rows; whole.stored.rows != rows)
     return builder.fault("rows of " + printable(whole.stored_name, 100) + ": expected " + std::to_string(rows) +
                          ", found " + std::to_string(whole.stored.rows));

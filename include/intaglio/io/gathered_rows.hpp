@@ -22,6 +22,19 @@ struct gathered_part {
   std::string name;
   std::vector<row_run> runs;
 };
+/// q, k and v of a matrix that has, for each key head, its queries, the key and the value. @param block "blk.3."
+inline std::vector<gathered_part> parts_of_groups(const decoder_config& c, const std::string& block) {
+  if (c.num_key_value_heads == 0) return {};
+  gathered_part q{block + "attn_q.weight", {}}, k{block + "attn_k.weight", {}}, v{block + "attn_v.weight", {}};
+  const std::uint64_t queries = c.num_attention_heads / c.num_key_value_heads, wide = c.head_dim,
+                      all = (queries + 2) * wide;
+  for (std::uint64_t head = 0; head < c.num_key_value_heads; ++head) {
+    q.runs.push_back({head * all, queries * wide});
+    k.runs.push_back({head * all + queries * wide, wide});
+    v.runs.push_back({head * all + (queries + 1) * wide, wide});
+  }
+  return {q, k, v};
+}
 /// The parts of a tensor with this GGUF name; empty for one that is not interleaved.
 inline std::vector<gathered_part> gathered_parts(const decoder_config& c, std::string_view name) {
   const auto block = [&](std::string_view tail) { return std::string(name.substr(0, name.size() - tail.size())); };
@@ -43,6 +56,9 @@ inline std::vector<gathered_part> gathered_parts(const decoder_config& c, std::s
     }
     return {first, rotated};
   }
+  if (constexpr std::string_view qkv = "attn_qkv.weight";
+      family_of(c.model_type).joined == joined_qkv::groups && name.ends_with(qkv))
+    return parts_of_groups(c, block(qkv));
   if (family_of(c.model_type).recurrent != recurrence::delta_net) return {};
   if (constexpr std::string_view q = "attn_q.weight"; name.ends_with("." + std::string(q))) {
     gathered_part queries{std::string(name), {}}, gates{block(q) + "attn_q_gate.weight", {}};

@@ -66,6 +66,11 @@ class gguf_fields {
     if (!found) refuse(key(tail), "a number", "no such key");
     return *found;
   }
+  /// Whether the file has one of these tensors.
+  bool has_one_of(std::initializer_list<std::string_view> names) const {
+    return std::any_of(names.begin(), names.end(),
+                       [&](std::string_view name) { return file_.find_tensor(name) != nullptr; });
+  }
   void warn(const std::string& line) { warnings_.push_back(in_file(file_.path(), line)); }
   [[noreturn]] void refuse(std::string_view what, std::string expected, std::string found) const {
     const gguf_value* at = file_.first().find(what);

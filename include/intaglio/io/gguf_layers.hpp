@@ -38,7 +38,7 @@ class gguf_layers : public gguf_rope {
   [[gnu::cold]] void read_optional_parts() {
     const family& facts = family_of(config_.model_type);
     if (facts.optional_norms) config_.use_qk_norm = file_.find_tensor("blk.0.attn_q_norm.weight") != nullptr;
-    if (facts.optional_biases) config_.attention_bias = file_.find_tensor("blk.0.attn_q.bias") != nullptr;
+    if (facts.optional_biases) config_.attention_bias = has_one_of({"blk.0.attn_q.bias", "blk.0.attn_qkv.bias"});
     if (facts.may_be_ternary && file_.find_tensor("blk.0.attn_q_norm_in.weight") != nullptr)
       config_.projection_norm_eps = real("attention.layer_norm_rms_epsilon").value_or(0.f);
   }

@@ -249,7 +249,7 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
   if (family_of(c.model_type).shared_experts)
     out.set(prefix + "expert_shared_count", c.shared_expert_intermediate_size / c.intermediate_size);
   if (const family& of = family_of(c.model_type);
-      !kinds && (!of.shared_experts || of.moe_keys) && c.shared_expert_intermediate_size != 0)
+      !kinds && (!of.shared_experts || of.moe_keys || !has_scored_router(of)) && c.shared_expert_intermediate_size != 0)
     out.set(prefix + "expert_shared_feed_forward_length", c.shared_expert_intermediate_size);
   if (has_scored_router(family_of(c.model_type))) {
     out.set(prefix + "expert_gating_func", gguf_gating(score_of(c)));
@@ -305,6 +305,9 @@ inline constexpr std::array<std::string_view, 5> latent_width_keys{"attention.he
   if (c.projection_norm_eps != 0 && c.projection_norm_eps != c.rms_norm_eps)
     warnings.push_back("GGUF has no epsilon for norms of single matrices; the model's is " +
                        number_text(c.projection_norm_eps) + ", not its rms_norm_eps " + number_text(c.rms_norm_eps));
+  if (family_of(c.model_type).unbiased_router && c.norm_topk_prob)
+    warnings.push_back(
+        "programs that read no expert_weights_norm of this architecture take false; the model's is true");
   if (c.query_pre_attn_scalar != 0)
     warnings.push_back("GGUF has no query_pre_attn_scalar; the model's is " + std::to_string(c.query_pre_attn_scalar) +
                        ", not its head_dim " + std::to_string(c.head_dim));

@@ -16,6 +16,7 @@
 #include "intaglio/io/absent_families.hpp"
 #include "intaglio/io/hf_keys.hpp"
 #include "intaglio/io/hf_latent.hpp"
+#include "intaglio/io/renamed_keys.hpp"
 
 namespace intaglio::io {
 
@@ -31,6 +32,8 @@ class hf_config_reader : public hf_latent {
     const json_place text = root["text_config"].present() ? root["text_config"] : root;
     out_.model_type = text["model_type"].text_or(root["model_type"].text_or(""));
     const family* found = stated_family(text);
+    rename_keys(document_, root["text_config"].present() ? document_.root()["text_config"] : document_.root(),
+                out_.model_type);
     const bool both_ways = found->encoder;
     out_.config.model_type = found->type;
     if (found->layer_norms) {
@@ -40,12 +43,7 @@ class hf_config_reader : public hf_latent {
       return out_;
     }
     if (found->type == architecture::granitehybrid) {
-      if (const std::string norm = text["normalization_function"].text_or("rmsnorm"); norm != "rmsnorm")
-        document_.refuse("normalization_function", "rmsnorm", "'" + printable(norm, 40) + "'");
-      if (is_dense_hybrid(text)) {
-        const bool experts = text["num_local_experts"].present() && text["num_local_experts"].natural() != 0;
-        found = &family_of(experts ? architecture::granitemoe : architecture::granite);
-      }
+      found = hybrid_family(text);
       out_.config.model_type = found->type;
     }
     read_sizes(text);
@@ -97,15 +95,26 @@ class hf_config_reader : public hf_latent {
     return both_ways ? &family_of(architecture::gemma_embedding) : found;
   }
 
+  /// The family of a Granite 4.0, some of which have attention in all layers.
+  [[gnu::cold]] const family* hybrid_family(const json_place& text) const {
+    if (const std::string norm = text["normalization_function"].text_or("rmsnorm"); norm != "rmsnorm")
+      document_.refuse("normalization_function", "rmsnorm", "'" + printable(norm, 40) + "'");
+    if (!is_dense_hybrid(text)) return &family_of(architecture::granitehybrid);
+    const bool experts = text["num_local_experts"].present() && text["num_local_experts"].natural() != 0;
+    return &family_of(experts ? architecture::granitemoe : architecture::granite);
+  }
+
   /// Warns of every key that is not read.
   [[gnu::cold]] void judge_keys(const json_place& root, const json_place& text) {
     const auto judge = [&](const json_place& object, std::span<const config_key_rule> rules, std::string_view family) {
       judge_config_keys(object, rules, family, out_.warnings);
     };
-    judge(text, hf_key_rules, out_.model_type);
+    std::vector<config_key_rule> rules(std::begin(hf_key_rules), std::end(hf_key_rules));
+    rules.insert(rules.end(), std::begin(renamed_key_rules), std::end(renamed_key_rules));
+    judge(text, rules, out_.model_type);
     if (root["text_config"].present()) {
       std::vector<config_key_rule> outer(std::begin(hf_outer_key_rules), std::end(hf_outer_key_rules));
-      for (const config_key_rule& rule : hf_key_rules)
+      for (const config_key_rule& rule : rules)
         if (rule.use != config_key_use::read) outer.push_back(rule);
       judge(root, outer, out_.model_type);
     }
@@ -146,7 +155,7 @@ class hf_config_reader : public hf_latent {
     decoder_config& c = out_.config;
     const family& of = family_of(c.model_type);
     if (of.optional_norms) c.use_qk_norm = text["use_qk_norm"].boolean_or(of.turned_norms);
-    if (of.optional_biases) c.attention_bias = text["attention_bias"].boolean_or(false);
+    if (of.optional_biases) c.attention_bias = text["attention_bias"].boolean_or(of.usual_biases);
     if (const json_place drafts = text["num_nextn_predict_layers"]; of.draft_layers && drafts.present())
       out_.draft_layers = size(drafts);
     if (!of.turned_norms) return;

@@ -92,7 +92,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"conv_use_xavier_init", config_key_use::harmless},
     {"num_heads", config_key_use::harmless},
     {"use_pos_enc", config_key_use::harmless},
-    {"shared_intermediate_size", config_key_use::read, {}, may_share_expert},
+    {"shared_intermediate_size", config_key_use::own, {}, may_share_expert},
     {"position_embedding_type", config_key_use::read, "granitemoehybrid", has_positions},
     {"layer_norm_eps", config_key_use::read, {}, has_positions},
     {"type_vocab_size", config_key_use::read, {}, has_layer_norms},
@@ -161,7 +161,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"mamba_proj_bias"},
     {"time_step_limit", config_key_use::read, {}, has_state_space},
     {"hybrid_override_pattern", config_key_use::read, {}, has_single_sublayers},
-    {"attention_head_dim", config_key_use::read, "hunyuan_v1_dense", has_single_sublayers},
+    {"attention_head_dim", config_key_use::read, "hunyuan_v1_dense hunyuan_v1_moe", has_single_sublayers},
     {"layer_norm_epsilon", config_key_use::read, "nomic_bert", has_single_sublayers},
     {"mlp_hidden_act", config_key_use::read, {}, has_single_sublayers},
     {"mamba_hidden_act", config_key_use::read, {}, has_single_sublayers},
@@ -201,11 +201,10 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"mtp_layers_block_type", config_key_use::harmless},      // heads that draft tokens
     {"mtp_hybrid_override_pattern", config_key_use::harmless},
     {"num_dense_layers", config_key_use::read, "lfm2_moe"},
-    {"use_expert_bias", config_key_use::read, "lfm2_moe"},
+    {"use_expert_bias", config_key_use::read, "lfm2_moe minimax_m2"},
     {"routed_scaling_factor", config_key_use::read, {}, has_logistic_router},
     {"n_routed_experts", config_key_use::read, {}, has_counted_experts},
     {"n_shared_experts", config_key_use::read, {}, has_counted_experts},
-    {"first_k_dense_replace", config_key_use::read, {}, has_shared_experts},
     {"n_group", config_key_use::read, {}, has_counted_experts},
     {"topk_group", config_key_use::read, {}, has_counted_experts},
     {"num_nextn_predict_layers", config_key_use::read, {}, has_draft_layers},
@@ -217,9 +216,6 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"qk_head_dim", config_key_use::read, {}, has_latent_vector},
     {"v_head_dim", config_key_use::read, {}, has_latent_vector},
     {"rope_interleave", config_key_use::read, {}, has_latent_vector},
-    {"scoring_func", config_key_use::read, {}, has_latent_vector},
-    {"topk_method", config_key_use::read, {}, has_latent_vector},
-    {"moe_layer_freq", config_key_use::read, {}, has_latent_vector},
     {"mlp_layer_types", config_key_use::read, {}, has_latent_vector},
     {"ep_size", config_key_use::harmless},  // how experts are spread over devices
     {"seq_aux", config_key_use::harmless},  // for training
@@ -325,7 +321,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"pool_type", config_key_use::harmless},
     {"text_end_id", config_key_use::harmless},
     {"text_start_id", config_key_use::harmless},
-    {"norm_type", config_key_use::read, "hunyuan_v1_dense"},
+    {"norm_type", config_key_use::read, "hunyuan_v1_dense hunyuan_v1_moe"},
     // Keys that would change the computation.
     {"add_classification_head", config_key_use::off},
     {"use_cla", config_key_use::off},  // layers that share keys and values
@@ -387,7 +383,7 @@ inline constexpr config_key_rule hf_rope_key_rules[] = {
     {"factor", config_key_use::read, "linear llama3 yarn dynamic"},
     {"low_freq_factor", config_key_use::read, "llama3"},
     {"high_freq_factor", config_key_use::read, "llama3"},
-    {"original_max_position_embeddings", config_key_use::read, "llama3 yarn longrope su"},
+    {"original_max_position_embeddings", config_key_use::read, "llama3 yarn longrope su dynamic"},
     {"alpha", config_key_use::read, "dynamic"},
     {"beta_fast", config_key_use::read, "yarn dynamic"},  // with dynamic the value is not used
     {"beta_slow", config_key_use::read, "yarn dynamic"},

@@ -170,6 +170,7 @@ class hf_layers : public hf_rope {
       document_.refuse("use_sliding_window", "false", "true");
     if (family_of(c.model_type).scaled_queries && text["sliding_window"].present())
       text["sliding_window"].refuse("none");
+    if (family_of(c.model_type).late_windows) return refuse_late_windows(text);
     const bool phi = family_of(c.model_type).windows;
     if (interval == 0 && !mistral && !mixtral && !phi) return;
     if (text["sliding_window"].present()) c.sliding_window = size(text["sliding_window"]);
@@ -185,6 +186,15 @@ class hf_layers : public hf_rope {
       document_.refuse("sliding_window", "none where all layers see all positions", std::to_string(c.sliding_window));
     if (c.sliding_window_pattern == 1 && !family_of(c.model_type).kinds_of_layers)
       c.sliding_window = c.sliding_window_pattern = 0;
+  }
+
+  /// Refuses windows of the last layers.
+  [[gnu::cold]] void refuse_late_windows(const json_place& text) const {
+    const json_place first = text["max_window_layers"], types = text["layer_types"];
+    if (text["sliding_window"].present() && first.present() && size(first) < out_.config.num_hidden_layers)
+      first.refuse("num_hidden_layers or more: no layer has a window");
+    for (const json_place& layer : types.elements())
+      if (layer.text() != "full_attention") layer.refuse("full_attention");
   }
 
   /// The interval in EXAONE's letters: "LLLG" is 4, where L is a layer with a window.

@@ -48,9 +48,11 @@ class hf_mixtures : public hf_encoder {
       if (of.default_expert_width != 0)
         c.intermediate_size = size_or(text["moe_intermediate_size"], of.default_expert_width);
       if (has_scored_router(of)) read_scored_router(text, dense);
-      const bool parted = of.latent ? c.use_expert_bias : has_shared_expert(of) && !of.parts_of_all;
-      c.norm_topk_prob =
-          text["norm_topk_prob"].boolean_or(all_biased || (has_scored_router(of) && !of.latent) || parted);
+      else if (of.shared_experts) read_shared_experts(text, dense);
+      const bool parted =
+          of.latent ? c.use_expert_bias
+                    : (has_scored_router(of) || of.shared_experts || has_shared_expert(of)) && !of.parts_of_all;
+      c.norm_topk_prob = text["norm_topk_prob"].boolean_or(all_biased || parted);
       if (has_shared_expert(of))
         c.shared_expert_intermediate_size = size_or(text["shared_expert_intermediate_size"], of.default_shared_width);
       if (const json_place limit = text["swiglu_limit"]; all_biased && limit.present() && limit.number() != 7.0)
@@ -81,9 +83,19 @@ class hf_mixtures : public hf_encoder {
     c.num_dense_layers = of.latent ? dense_layers(text) : layers.present() ? size(layers) : of.default_dense_layers;
     if (c.num_dense_layers != 0) c.dense_intermediate_size = dense;
     c.use_expert_bias =
-        of.latent ? states_bias(text) : text[of.moe_keys ? "moe_use_aux_free" : "use_expert_bias"].boolean_or(true);
+        of.latent ? states_bias(text)
+                  : text[of.moe_keys ? "moe_use_aux_free" : "use_expert_bias"].boolean_or(!of.unbiased_router);
     if (of.score == expert_score::logistic && factor.present()) c.routed_scaling_factor = factor.real();
-    if (!of.shared_experts) return;
+    if (of.shared_experts) read_shared_experts(text, c.intermediate_size);
+  }
+
+  /// Reads shared experts, which are computed as one that is as wide as all of them. @param width of one of them
+  [[gnu::cold]] void read_shared_experts(const json_place& text, std::uint32_t width) {
+    decoder_config& c = out_.config;
+    const family& of = family_of(c.model_type);
+    if (width != c.intermediate_size)
+      document_.refuse("intermediate_size", std::to_string(c.intermediate_size) + " as moe_intermediate_size",
+                       std::to_string(width));
     const json_place count = text[of.moe_keys ? "moe_num_shared_experts" : "n_shared_experts"];
     const std::uint32_t several = count.present() ? size(count) : count.is_null() ? 0 : of.shared_experts;
     const std::uint64_t shared = std::uint64_t{several} * c.intermediate_size;

@@ -10,6 +10,7 @@
 
 #include "intaglio/core/family.hpp"
 #include "intaglio/io/hf_encoder_names.hpp"
+#include "intaglio/io/renamed_tensors.hpp"
 
 namespace intaglio::io {
 
@@ -186,7 +187,7 @@ inline constexpr std::array<hf_part, 7> hf_globals{
      {"per_layer_projection_norm.weight", "per_layer_proj_norm.weight"},
      {"2_Dense.linear.weight", "dense_2.weight"},
      {"3_Dense.linear.weight", "dense_3.weight"}}};
-inline constexpr std::array<hf_part, 12> hf_tails{{{"altup.correct_output_scale", "altup_correct_scale.weight"},
+inline constexpr std::array<hf_part, 13> hf_tails{{{"altup.correct_output_scale", "altup_correct_scale.weight"},
                                                    {"layer_scalar", "layer_output_scale.weight"},
                                                    {"router.scale", "ffn_gate_inp.scale"},
                                                    {"router.per_expert_scale", "ffn_down_exps.scale"},
@@ -197,12 +198,15 @@ inline constexpr std::array<hf_part, 12> hf_tails{{{"altup.correct_output_scale"
                                                    {"feed_forward.expert_bias", "exp_probs_b.bias"},
                                                    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
                                                    {"mixer.gate.e_score_correction_bias", "exp_probs_b.bias"},
-                                                   {"mlp.moe_statics.e_score_correction_bias", "exp_probs_b.bias"}}};
+                                                   {"mlp.moe_statics.e_score_correction_bias", "exp_probs_b.bias"},
+                                                   {"block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias"}}};
 
 /// Whether layers of a family have such a tensor.
 constexpr bool has_tails(const family& of, std::string_view hf) {
   if (hf.starts_with("mlp.experts.")) return of.default_expert_width != 0 && of.recurrent != recurrence::short_conv;
   if (hf == "mlp.moe_statics.e_score_correction_bias") return of.moe_keys;
+  if (hf == "block_sparse_moe.e_score_correction_bias")
+    return has_scored_router(of) && !of.shared_experts && of.recurrent == recurrence::none;
   if (hf == "mlp.gate.e_score_correction_bias") return has_scored_router(of) && of.shared_experts && !of.moe_keys;
   if (hf == "feed_forward.expert_bias") return has_scored_router(of) && of.recurrent == recurrence::short_conv;
   if (hf.starts_with("mixer.")) return of.single_sublayers;
@@ -223,6 +227,7 @@ inline constexpr std::array<std::string_view, 2> projection_norm_ends{".norm", "
 /// other names.
 [[gnu::cold]] inline std::optional<std::string> gguf_name(std::string_view name, architecture type) {
   if (family_of(type).layer_norms) return encoder_gguf_name(name, family_of(type));
+  if (auto renamed = renamed_gguf_name(name, type)) return renamed;
   if (name == "lm_head.weight" || name == "language_model.lm_head.weight") return "output.weight";
   // Multimodal repositories have the text model under one of these prefixes; models without a head use the last one.
   const bool sublayers = family_of(type).single_sublayers;
@@ -333,6 +338,7 @@ constexpr std::string_view layers_of_experts(std::string_view folder) {
 /// Hugging Face's name of a tensor with a GGUF name; names without one are unchanged.
 inline std::string hf_name(std::string_view name, architecture type) {
   if (family_of(type).layer_norms) return encoder_hf_name(name, family_of(type));
+  if (auto renamed = renamed_hf_name(name, type)) return *renamed;
   if (name == "token_embd.weight") return "model.embed_tokens.weight";
   if (name == "output_norm.weight") return "model.norm.weight";
   if (name == "token_embd_norm.weight") return "model.embedding_norm.weight";

@@ -54,21 +54,16 @@ class hf_rope : public hf_fields {
     const json_place scaling = text["rope_scaling"].present() ? text["rope_scaling"] : parameters;
     if (!scaling.present()) return;
     const std::string type = type_of(scaling);
-    if (text["rope_scaling"].present() && parameters.present()) {  // both spellings together
-      if (type_of(parameters) != type) expect_type(parameters, type);
-      for (const char* key :
-           {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings", "beta_fast",
-            "beta_slow", "attention_factor", "mscale", "mscale_all_dim", "llama_4_scaling_beta", "alpha"})
-        expect_same(text["rope_scaling"][key], parameters[key]);
-    }
+    if (text["rope_scaling"].present() && parameters.present()) expect_one_scaling(text["rope_scaling"], parameters);
     if (type == "default" || (type == "mrope" && out_.model_type.starts_with("qwen2_"))) return;  // for images
     if (of.ternary || of.alpha_rope) return of.alpha_rope ? read_alpha(scaling, type) : expect_type(scaling, "default");
+    if (type == "dynamic") return end_at_dynamic(scaling);
     rope_scaling_config& out = out_.config.rope_scaling;
     if (type == "linear") out.type = rope_type::linear;
     else if (type == "llama3") out.type = rope_type::llama3;
     else if (type == "yarn") out.type = rope_type::yarn;
     else if ((type == "longrope" || type == "su") && of.partial_rotary) return read_longrope(text, scaling);
-    else expect_type(scaling, "default, linear, llama3 or yarn");
+    else expect_type(scaling, "default, dynamic, linear, llama3 or yarn");
     out.factor = scaling["factor"].real();
     if (out.type == rope_type::linear) return;
     if (out.type == rope_type::yarn) {
@@ -89,6 +84,25 @@ class hf_rope : public hf_fields {
       out_.config.max_position_embeddings =
           (std::min)(out_.config.max_position_embeddings, out.original_max_position_embeddings);
     }
+  }
+
+  /// Requires that both spellings of a scaling say the same.
+  [[gnu::cold]] void expect_one_scaling(const json_place& one, const json_place& other) const {
+    const std::string type = type_of(one);
+    if (type_of(other) != type) expect_type(other, type);
+    for (const char* key :
+         {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings", "beta_fast", "beta_slow",
+          "attention_factor", "mscale", "mscale_all_dim", "llama_4_scaling_beta", "alpha"})
+      expect_same(one[key], other[key]);
+  }
+
+  /// Checks a dynamic scaling, which gives texts behind the original context a larger base. The context ends there.
+  [[gnu::cold]] void end_at_dynamic(const json_place& scaling) {
+    if (scaling["alpha"].present()) scaling["alpha"].refuse("none");
+    if (const json_place factor = scaling["factor"]; !(factor.number() >= 1)) factor.refuse("a number from 1");
+    std::uint32_t& context = out_.config.max_position_embeddings;
+    if (const json_place original = scaling["original_max_position_embeddings"]; original.present())
+      context = (std::min)(context, size(original));
   }
 
   /// Reads `alpha`: the base is multiplied by alpha^(d / (d - 2)) for heads of d channels, at every position.

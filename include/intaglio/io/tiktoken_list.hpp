@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Reads a vocabulary from tiktoken's list of ranks: lines with a token in base64, a space and its rank. Llama 3's own
-// checkpoints have such a list as their tokenizer.model. The list has neither special tokens nor the rules by which
-// text is cut. So only Llama 3's list is accepted, recognised by its 128,000 ranks (meta-llama/llama3,
-// llama/tokenizer.py); 256 special tokens follow them.
+// checkpoints and GLM-4's have such a list as their tokenizer.model. The list has neither special tokens nor the rules
+// by which text is cut. So only these lists are accepted, recognised by their number of ranks (meta-llama/llama3,
+// llama/tokenizer.py; zai-org/glm-4-9b-chat, tokenization_chatglm.py).
 #pragma once
 
 #include <algorithm>
@@ -31,8 +31,9 @@ namespace intaglio::io {
 
 struct tiktoken_limits {
   static constexpr std::uint64_t file_bytes = std::uint64_t{16} << 20;
-  static constexpr std::size_t ranks = 128'000, special = 256, token_bytes = 128,
-                               merges = 1'000'000;  // Llama 3 has 280,147
+  static constexpr std::size_t ranks = 128'000, special = 256;  ///< of Llama 3, the second behind the first
+  static constexpr std::size_t glm4_ranks = 151'329;            ///< tokenizer_config.json names its special tokens
+  static constexpr std::size_t token_bytes = 128, merges = 1'000'000;  // Llama 3 has 280,147
 };
 
 /// Whether a file begins like such a list. @param begin the first bytes of the file
@@ -83,10 +84,11 @@ class tiktoken_reader {
       read_line(text.substr(at, end - at), at);
       at = end + 1;
     }
-    if (tokens_.size() != tiktoken_limits::ranks)
+    if (tokens_.size() != tiktoken_limits::ranks && tokens_.size() != tiktoken_limits::glm4_ranks)
       refuse(0, "ranks of the list",
-             std::to_string(tiktoken_limits::ranks) +
-                 " as Llama 3 has (for another model put its tokenizer.json beside it)",
+             std::to_string(tiktoken_limits::ranks) + " as Llama 3 has or " +
+                 std::to_string(tiktoken_limits::glm4_ranks) +
+                 " as GLM-4 has (for another model put its tokenizer.json beside it)",
              std::to_string(tokens_.size()));
   }
 
@@ -94,10 +96,15 @@ class tiktoken_reader {
     vocabulary out;
     out.source = path_;
     out.model = "gpt2";
-    out.pre_tokenizer = "llama-bpe";
+    const bool glm4 = tokens_.size() == tiktoken_limits::glm4_ranks;
+    out.pre_tokenizer = glm4 ? "chatglm-bpe" : "llama-bpe";
     for (const std::string& each : tokens_) out.tokens.push_back(in_alphabet(each));
     add_merges(out);
     out.token_types.assign(tokens_.size(), static_cast<std::int32_t>(token_type::normal));
+    if (glm4) {
+      out.add_bos = out.add_eos = out.ignore_merges = false;
+      return out;
+    }
     constexpr std::array<std::pair<std::size_t, std::string_view>, 5> named{{{0, "<|begin_of_text|>"},
                                                                              {1, "<|end_of_text|>"},
                                                                              {6, "<|start_header_id|>"},
@@ -131,8 +138,9 @@ class tiktoken_reader {
     if (problem != std::errc{} || end != digits.data() + digits.size() || rank != tokens_.size())
       refuse(offset, what + ": rank", std::to_string(tokens_.size()) + ", as the lines before it count",
              "'" + printable(digits, 40) + "'");
-    if (rank == tiktoken_limits::ranks)
-      refuse(offset, what, "no more than " + std::to_string(tiktoken_limits::ranks) + " lines, as Llama 3 has", "more");
+    if (rank == tiktoken_limits::glm4_ranks)
+      refuse(offset, what, "no more than " + std::to_string(tiktoken_limits::glm4_ranks) + " lines, as GLM-4 has",
+             "more");
     const auto bytes = decode_base64(line.substr(0, space));
     if (!bytes || bytes->empty() || bytes->size() > tiktoken_limits::token_bytes)
       refuse(offset, what + ": token", "base64 of 1 to " + std::to_string(tiktoken_limits::token_bytes) + " bytes",
@@ -187,7 +195,7 @@ inline vocabulary vocabulary_from_tiktoken(std::string_view text, std::string pa
 inline vocabulary vocabulary_from_tiktoken_file(const std::filesystem::path& path) {
   const mapped_file file(path);
   if (file.size() > tiktoken_limits::file_bytes)
-    throw file_error(file.path(), std::nullopt, "too large for Llama 3's list of ranks",
+    throw file_error(file.path(), std::nullopt, "too large for a list of ranks",
                      "at most " + std::to_string(tiktoken_limits::file_bytes) + " bytes", std::to_string(file.size()));
   std::string text(static_cast<std::size_t>(file.size()), '\0');
   file.read(0, std::as_writable_bytes(std::span(text)));

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+// Keys of config.json that have another name in transformers' configs: a row for each. A config is read as if it had
+// transformers' names. Source: the configuration files of zai-org/glm-4-9b-chat, LGAI-EXAONE/EXAONE-3.5-2.4B,
+// MiniMaxAI/MiniMax-M2 and tencent/Hunyuan-A13B-Instruct.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "intaglio/io/hf_keys.hpp"
+#include "intaglio/io/strict_json.hpp"
+
+namespace intaglio::io {
+
+/// A key of a model_type, and its name in transformers' configs. A list of equal values, one for each layer, is read as
+/// one value.
+struct renamed_key {
+  std::string_view model_type, folder, usual;
+  double times = 0;           ///< the usual key's number is this multiple of the folder's; 0: it is equal
+  const char* per = nullptr;  ///< the usual key's number is the folder's divided by that of this key
+};
+inline constexpr auto renamed_keys = std::to_array<renamed_key>({
+    {"chatglm", "num_layers", "num_hidden_layers"},
+    {"chatglm", "padded_vocab_size", "vocab_size"},
+    {"chatglm", "ffn_hidden_size", "intermediate_size"},
+    {"chatglm", "kv_channels", "head_dim"},
+    {"chatglm", "seq_length", "max_position_embeddings"},
+    {"chatglm", "layernorm_epsilon", "rms_norm_eps"},
+    {"chatglm", "multi_query_group_num", "num_key_value_heads"},
+    {"chatglm", "add_qkv_bias", "attention_bias"},
+    {"chatglm", "rope_ratio", "rope_theta", 10'000},
+    {"exaone", "num_layers", "num_hidden_layers"},
+    {"exaone", "layer_norm_epsilon", "rms_norm_eps"},
+    {"exaone", "activation_function", "hidden_act"},
+    {"minimax_m2", "rotary_dim", "partial_rotary_factor", 0, "head_dim"},
+    {"minimax_m2", "use_routing_bias", "use_expert_bias"},
+    {"hunyuan_v1_moe", "num_experts", "num_experts"},
+    {"hunyuan_v1_moe", "moe_topk", "num_experts_per_tok"},
+    {"hunyuan_v1_moe", "num_shared_expert", "n_shared_experts"},
+    {"hunyuan_v1_moe", "moe_intermediate_size", "moe_intermediate_size"},
+});
+
+/// A key that must have one value, or be a list of that value.
+struct required_value {
+  std::string_view model_type, key, json;
+  bool needed = false;  ///< the key must be there
+};
+inline constexpr auto required_values = std::to_array<required_value>({
+    {"chatglm", "rmsnorm", "true"},                      // false: LayerNorms
+    {"chatglm", "post_layer_norm", "true"},              // false: no norm behind the last layer
+    {"chatglm", "multi_query_attention", "true", true},  // false: another number of key heads
+    {"deepseek", "moe_layer_freq", "1"},                 // experts in all layers behind the dense ones
+    {"deepseek", "scoring_func", R"("softmax")"},
+    {"deepseek", "topk_method", R"("greedy")"},
+    {"dots1", "moe_layer_freq", "1"},
+    {"dots1", "scoring_func", R"("sigmoid")"},
+    {"dots1", "topk_method", R"("noaux_tc")"},
+    {"minimax_m2", "scoring_func", R"("sigmoid")"},
+    {"minimax_m2", "use_qk_norm", "true"},
+    {"minimax_m2", "qk_norm_type", R"("per_layer")"},  // of all heads at once
+    {"minimax_m2", "attn_type_list", "1"},             // softmax in all layers
+    {"hunyuan_v1_moe", "use_mixed_mlp_moe", "true"},   // false: no shared expert
+    {"hunyuan_v1_moe", "norm_topk_prob", "true"},
+});
+
+/// Whether a family has layers without experts in front of the others, whose number first_k_dense_replace is.
+constexpr bool has_dense_in_front(const family& of) { return has_shared_experts(of) && has_scored_router(of); }
+
+/// Rules for keys of these configs, beside hf_key_rules.
+inline constexpr config_key_rule renamed_key_rules[] = {
+    {"rmsnorm", config_key_use::read, "chatglm"},
+    {"post_layer_norm", config_key_use::read, "chatglm"},
+    {"multi_query_attention", config_key_use::read, "chatglm"},
+    {"add_bias_linear", config_key_use::off},
+    {"apply_residual_connection_post_layernorm", config_key_use::off},
+    {"interleaved_qkv", config_key_use::off},
+    {"pre_seq_len", config_key_use::off},
+    {"prefix_projection", config_key_use::off},
+    {"quantization_bit", config_key_use::off},
+    {"bias", config_key_use::off},
+    {"original_rope", config_key_use::harmless},                  // no code reads it
+    {"apply_query_key_layer_scaling", config_key_use::harmless},  // divides scores and multiplies them again
+    {"attention_softmax_in_fp32", config_key_use::harmless},
+    {"bias_dropout_fusion", config_key_use::harmless},
+    {"fp32_residual_connection", config_key_use::harmless},
+    {"first_k_dense_replace", config_key_use::read, {}, has_dense_in_front},
+    {"moe_layer_freq", config_key_use::read, "deepseek dots1", has_latent_vector},
+    {"scoring_func", config_key_use::read, "deepseek dots1 minimax_m2", has_latent_vector},
+    {"topk_method", config_key_use::read, "deepseek dots1", has_latent_vector},
+    {"qk_norm_type", config_key_use::read, "minimax_m2"},
+    {"attn_type_list", config_key_use::read, "minimax_m2"},
+    {"shared_moe_mode", config_key_use::harmless},  // of shared experts, which shared_intermediate_size would state
+    {"use_mtp", config_key_use::harmless},          // heads that draft tokens
+    {"num_mtp_modules", config_key_use::harmless},
+    {"mtp_transformer_layers", config_key_use::harmless},
+    {"use_mixed_mlp_moe", config_key_use::read, "hunyuan_v1_moe"},
+    {"moe_layer_num_skipped", config_key_use::off},
+    {"moe_drop_tokens", config_key_use::off},
+    {"moe_random_routing_dropped_token", config_key_use::off},
+};
+
+/// A value as text, for messages.
+inline std::string json_shown(const nlohmann::json& value) {
+  return printable(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), 60);
+}
+
+/// The value of a usual key that a row gives. @throws file_error for a list of several values
+[[gnu::cold]] inline nlohmann::json usual_value(const strict_json& document, const nlohmann::json& text,
+                                                const renamed_key& row) {
+  nlohmann::json value = text[std::string(row.folder)];
+  if (value.is_array() && !value.empty()) {
+    for (const nlohmann::json& each : value)
+      if (each != value.front())
+        document.refuse(row.folder, "one value for all layers", json_shown(value.front()) + " and " + json_shown(each));
+    value = nlohmann::json(value.front());
+  }
+  if (row.times != 0 && value.is_number()) value = row.times * value.get<double>();
+  if (row.per != nullptr && value.is_number()) {
+    const json_place whole = json_place(document.path(), "", &text)[row.per];
+    if (!(whole.number() > 0)) whole.refuse("a number above 0");
+    value = value.get<double>() / whole.number();
+  }
+  return value;
+}
+
+/// Gives the keys of a config their usual names. @throws file_error where both names are there with two values, and for
+/// another value than a required one
+[[gnu::cold]] inline void rename_keys(const strict_json& document, nlohmann::json& text, std::string_view model_type) {
+  for (const renamed_key& row : renamed_keys) {
+    const std::string folder(row.folder), usual(row.usual);
+    if (row.model_type != model_type || !text.contains(folder)) continue;
+    nlohmann::json value = usual_value(document, text, row);
+    text.erase(folder);
+    if (value.is_null()) continue;
+    if (const auto other = text.find(usual); other != text.end() && !other->is_null() && *other != value)
+      document.refuse(folder + " and " + usual, "one value", json_shown(value) + " and " + json_shown(*other));
+    text[usual] = std::move(value);
+  }
+  for (const required_value& row : required_values) {
+    if (row.model_type != model_type) continue;
+    const auto found = text.find(std::string(row.key));
+    const bool absent = found == text.end() || found->is_null();
+    if (absent && row.needed) document.refuse(row.key, row.json, "nothing");
+    if (absent) continue;
+    for (const nlohmann::json& each : found->is_array() ? *found : nlohmann::json::array({*found}))
+      if (each != nlohmann::json::parse(row.json)) document.refuse(row.key, row.json, json_shown(each));
+  }
+}
+
+}  // namespace intaglio::io

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/io/renamed_keys.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <string>
+
+#include "files.hpp"
+#include "intaglio/io/hf_config.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using namespace intaglio;
+
+namespace {
+
+io::hf_config read(const std::string& text) {
+  const temporary_folder folder;
+  return io::read_hf_config(write_text(folder / "config.json", text));
+}
+std::string refusal(const std::string& text) {
+  try {
+    read(text);
+  } catch (const file_error& problem) { return problem.what(); }
+  return "accepted";
+}
+/// A ChatGLM's config with more fields.
+std::string chatglm(const std::string& fields) {
+  return R"({"model_type":"chatglm","num_layers":3,"hidden_size":64,"padded_vocab_size":1000,"ffn_hidden_size":128,)"
+         R"("kv_channels":16,"num_attention_heads":4,"multi_query_group_num":2,"seq_length":512,)"
+         R"("layernorm_epsilon":1e-5)" +
+         fields + "}";
+}
+/// A mixture's config with more fields.
+std::string mixture(const std::string& type, const std::string& fields) {
+  return R"({"model_type":")" + type +
+         R"(","hidden_size":64,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":1000,)"
+         R"("max_position_embeddings":512,"rms_norm_eps":1e-5,"head_dim":16)" +
+         fields + "}";
+}
+
+}  // namespace
+
+TEST_CASE("a ChatGLM's keys are read as those of a GLM", "[io]") {
+  const std::string stated = R"(,"multi_query_attention":true,"add_qkv_bias":true,"rope_ratio":500)";
+  const auto found = read(chatglm(stated + R"(,"num_hidden_layers":3,"vocab_size":1000,"rmsnorm":true)"));
+  const decoder_config& c = found.config;
+  CHECK(found.warnings.empty());
+  CHECK((c.model_type == architecture::chatglm && c.num_hidden_layers == 3 && c.vocab_size == 1000));
+  CHECK((c.intermediate_size == 128 && c.head_dim == 16 && c.num_key_value_heads == 2));
+  CHECK((c.max_position_embeddings == 512 && c.rms_norm_eps == 1e-5f && c.attention_bias));
+  CHECK((c.rope_theta == 5'000'000.f && c.rotary_dim == 8));
+  const auto refuses = [&](const std::string& fields, const char* by) {
+    CHECK_THAT(refusal(chatglm(fields)), ContainsSubstring(by));
+  };
+  refuses("", "multi_query_attention: expected true, found nothing");
+  refuses(R"(,"multi_query_attention":false)", "multi_query_attention: expected true, found false");
+  refuses(stated + R"(,"num_hidden_layers":4)", "num_layers and num_hidden_layers: expected one value, found 3 and 4");
+  refuses(stated + R"(,"rmsnorm":false)", "rmsnorm: expected true, found false");
+  refuses(stated + R"(,"post_layer_norm":false)", "post_layer_norm: expected true, found false");
+  refuses(stated + R"(,"add_bias_linear":true)", "add_bias_linear: expected none, found true");
+  refuses(stated + R"(,"apply_residual_connection_post_layernorm":true)", "expected none, found true");
+  refuses(stated + R"(,"pre_seq_len":128)", "pre_seq_len: expected none, found 128");
+  refuses(stated + R"(,"quantization_bit":4)", "quantization_bit: expected none, found 4");
+}
+
+TEST_CASE("a GLM has biases and turns half of a head unless its config says otherwise", "[io]") {
+  const std::string sizes = R"(,"intermediate_size":128)";
+  const auto usual = read(mixture("glm", sizes));
+  CHECK((usual.config.attention_bias && usual.config.rotary_dim == 8 && usual.warnings.empty()));
+  const auto edge = read(mixture("glm", sizes + R"(,"attention_bias":false,"partial_rotary_factor":1.0)"));
+  CHECK((!edge.config.attention_bias && edge.config.rotary_dim == 0 && edge.warnings.empty()));
+}
+
+TEST_CASE("an EXAONE's keys are read as a Llama's", "[io]") {
+  const std::string text = R"({"model_type":"exaone","hidden_size":64,"intermediate_size":128,"num_layers":3,)"
+                           R"("num_attention_heads":4,"num_key_value_heads":2,"vocab_size":1000,)"
+                           R"("max_position_embeddings":512,"layer_norm_epsilon":1e-5,"rope_theta":1000000)";
+  const auto found = read(text + R"(,"activation_function":"silu","embed_dropout":0.0,"attention_dropout":0.0})");
+  CHECK(found.warnings.empty());
+  CHECK((found.config.num_hidden_layers == 3 && found.config.rms_norm_eps == 1e-5f && found.config.head_dim == 16));
+  CHECK_THAT(refusal(text + R"(,"activation_function":"mish"})"), ContainsSubstring("found 'mish'"));
+  CHECK_THAT(refusal(text + R"(,"partial_rotary_factor":0.5})"),
+             ContainsSubstring("partial_rotary_factor: expected 1"));
+}
+
+TEST_CASE("an InternLM2 has no biases, and its context ends where its scaling begins", "[io]") {
+  const std::string sizes = R"(,"intermediate_size":128,"bias":false,"rope_scaling":{"type":"dynamic","factor":2.0})";
+  for (const char* type : {"internlm2", "internlm3"}) {
+    const auto found = read(mixture(type, sizes));
+    CHECK((found.warnings.empty() && found.config.max_position_embeddings == 512));
+    CHECK(found.config.rope_scaling == rope_scaling_config{});
+    CHECK_THAT(refusal(mixture(type, R"(,"intermediate_size":128,"bias":true)")),
+               ContainsSubstring("bias: expected none, found true"));
+  }
+}
+
+TEST_CASE("a DeepSeek's experts count by a softmax over all, without a bias", "[io]") {
+  const std::string sizes = R"(,"intermediate_size":128,"moe_intermediate_size":32,"n_routed_experts":8,)"
+                            R"("num_experts_per_tok":2,"n_shared_experts":2,"first_k_dense_replace":1)";
+  const auto found = read(mixture("deepseek", sizes + R"(,"scoring_func":"softmax","moe_layer_freq":1)"));
+  const decoder_config& c = found.config;
+  CHECK(found.warnings.empty());
+  CHECK((c.num_local_experts == 8 && c.num_experts_per_tok == 2 && c.shared_expert_intermediate_size == 64));
+  CHECK((c.num_dense_layers == 1 && c.dense_intermediate_size == 128 && c.intermediate_size == 32));
+  CHECK((!c.norm_topk_prob && !c.use_expert_bias));
+  CHECK(read(mixture("deepseek", sizes + R"(,"norm_topk_prob":true)")).config.norm_topk_prob);
+  CHECK_THAT(refusal(mixture("deepseek", sizes + R"(,"scoring_func":"sigmoid")")),
+             ContainsSubstring(R"(scoring_func: expected "softmax", found "sigmoid")"));
+  CHECK_THAT(refusal(mixture("deepseek", sizes + R"(,"moe_layer_freq":2)")),
+             ContainsSubstring("moe_layer_freq: expected 1, found 2"));
+  CHECK_THAT(refusal(mixture("deepseek", sizes + R"(,"n_group":8)")), ContainsSubstring("n_group: expected 1"));
+}
+
+TEST_CASE("a dots.llm1 has windows in no layer", "[io]") {
+  const std::string sizes = R"(,"intermediate_size":128,"moe_intermediate_size":32,"n_routed_experts":8,)"
+                            R"("num_experts_per_tok":2,"first_k_dense_replace":1,"routed_scaling_factor":2.5)";
+  const auto found = read(mixture("dots1", sizes + R"(,"sliding_window":4096,"max_window_layers":62)"));
+  CHECK((found.warnings.empty() && found.config.sliding_window == 0 && found.config.use_expert_bias));
+  CHECK((found.config.routed_scaling_factor == 2.5f && !found.config.norm_topk_prob));
+  CHECK_THAT(refusal(mixture("dots1", sizes + R"(,"sliding_window":4096,"max_window_layers":2)")),
+             ContainsSubstring("max_window_layers: expected num_hidden_layers or more"));
+  CHECK_THAT(refusal(mixture("dots1", sizes + R"(,"layer_types":["sliding_attention"])")),
+             ContainsSubstring("layer_types[0]: expected full_attention"));
+}
+
+TEST_CASE("a MiniMax-M2 says how many channels turn and how its heads are normalised", "[io]") {
+  const std::string sizes = R"(,"intermediate_size":32,"num_local_experts":8,"num_experts_per_tok":2)";
+  const auto found = read(mixture("minimax_m2", sizes + R"(,"rotary_dim":8,"use_routing_bias":true,)"
+                                                        R"("use_qk_norm":true,"qk_norm_type":"per_layer",)"
+                                                        R"("attn_type_list":[1,1,1],"scoring_func":"sigmoid")"));
+  CHECK(found.warnings.empty());
+  CHECK((found.config.rotary_dim == 8 && found.config.use_expert_bias && found.config.norm_topk_prob));
+  CHECK((found.config.rope_theta == 5e6f && found.config.shared_expert_intermediate_size == 0));
+  CHECK(read(mixture("minimax_m2", sizes)).config.rotary_dim == 0);
+  CHECK(!read(mixture("minimax_m2", sizes + R"(,"use_routing_bias":false)")).config.use_expert_bias);
+  const auto refuses = [&](const std::string& fields, const char* by) {
+    CHECK_THAT(refusal(mixture("minimax_m2", sizes + fields)), ContainsSubstring(by));
+  };
+  refuses(R"(,"attn_type_list":[1,0,1])", "attn_type_list: expected 1, found 0");
+  refuses(R"(,"qk_norm_type":"per_head")", R"(qk_norm_type: expected "per_layer", found "per_head")");
+  refuses(R"(,"use_qk_norm":false)", "use_qk_norm: expected true, found false");
+  refuses(R"(,"shared_intermediate_size":64)", "shared_intermediate_size");
+}
+
+TEST_CASE("a Hunyuan with experts lists a value for each layer, which are all equal", "[io]") {
+  const std::string sizes = R"(,"intermediate_size":32,"num_experts":8,"moe_topk":[2,2,2],"num_shared_expert":[1,1,1],)"
+                            R"("moe_intermediate_size":[32,32,32],"use_mixed_mlp_moe":true,"use_qk_norm":true)";
+  const auto found = read(mixture("hunyuan_v1_moe", sizes));
+  const decoder_config& c = found.config;
+  CHECK(found.warnings.empty());
+  CHECK((c.num_local_experts == 8 && c.num_experts_per_tok == 2 && c.intermediate_size == 32));
+  CHECK((c.shared_expert_intermediate_size == 32 && c.use_qk_norm && c.norm_topk_prob));
+  CHECK_THAT(refusal(mixture("hunyuan_v1_moe", R"(,"intermediate_size":32,"num_experts":8,"moe_topk":[2,3,2])")),
+             ContainsSubstring("moe_topk: expected one value for all layers, found 2 and 3"));
+  CHECK_THAT(refusal(mixture("hunyuan_v1_moe", R"(,"intermediate_size":64,"num_experts":8,"moe_topk":2,)"
+                                               R"("moe_intermediate_size":32)")),
+             ContainsSubstring("intermediate_size: expected 32 as moe_intermediate_size, found 64"));
+  for (const char* key : {"moe_drop_tokens", "moe_random_routing_dropped_token", "use_cla"})
+    CHECK_THAT(refusal(mixture("hunyuan_v1_moe", sizes + ",\"" + key + "\":true")), ContainsSubstring("expected none"));
+  CHECK_THAT(refusal(mixture("hunyuan_v1_moe", sizes + R"(,"moe_layer_num_skipped":1)")),
+             ContainsSubstring("moe_layer_num_skipped: expected none, found 1"));
+}
