@@ -151,6 +151,17 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::hunyuan_18b, dtype::q8_0>();
   check_in<models::hunyuan_4b, dtype::q4_k>();
   check_in<models::hunyuan_7b, dtype::q4_0>();
+  check_in<models::command_r_32b, dtype::q4_k>();
+  check_in<models::command_r7b, dtype::bf16>();
+  check_in<models::starcoder2_3b, dtype::q8_0>();
+  check_in<models::stablelm2_16b, dtype::q4_k>();
+  check_in<models::minitron_4b, dtype::bf16>();
+  check_in<models::phi_2, dtype::q4_0>();
+  check_in<models::pythia_14b, dtype::f16>();
+  check_in<models::falcon_7b, dtype::q8_0>();
+  check_in<models::gpt2_124m, dtype::q4_k>();
+  check_in<models::olmo_1b, dtype::q8_0>();
+  check_in<models::starcoderbase_1b, dtype::q4_0>();
   check_in<models::gemma2_2b, dtype::bf16>();
   check_in<models::gemma2_9b, dtype::q8_0>();
   check_in<models::gemma2_27b, dtype::q4_k>();

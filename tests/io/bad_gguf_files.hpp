@@ -322,7 +322,7 @@ class bad_gguf_files {
       g.set(architecture_ + ".rope.scaling.factor", 2.f);
     });
     changed("experts", [&](gguf_image& g) { g.set(architecture_ + ".expert_count", std::uint32_t{8}); });
-    for (const char* other : {"unknown", "", "falcon", "bitnetx"})
+    for (const char* other : {"unknown", "", "plamo", "bitnetx"})
       changed(std::string("architecture ") + other,
               [&](gguf_image& g) { g.set<std::string>("general.architecture", other); });
     changed("architecture as a number", [](gguf_image& g) { g.set("general.architecture", std::uint32_t{1}); });

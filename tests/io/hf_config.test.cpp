@@ -634,6 +634,68 @@ TEST_CASE("hf_config: families put together of others' layers state what they ha
   CHECK((!mixture.config.norm_topk_prob && mixture.warnings.empty()));
 }
 
+TEST_CASE("hf_config: decoders with LayerNorms state the form of their layers") {
+  const auto of = [](const std::string& type, const std::string& fields) {
+    return R"({"model_type":")" + type +
+           R"(","hidden_size":64,"intermediate_size":128,"num_hidden_layers":4,"num_attention_heads":4,)"
+           R"("vocab_size":1000,"max_position_embeddings":512)" +
+           fields + "}";
+  };
+  const auto cohere = read(of("cohere", R"(,"layer_norm_eps":1e-6,"logit_scale":0.125,"use_qk_norm":false)"));
+  CHECK((cohere.config.rms_norm_eps == 1e-6f && cohere.config.logits_scaling == 8.f && cohere.tie_word_embeddings));
+  CHECK(cohere.warnings.empty());
+  CHECK_THAT(refusal(of("cohere", R"(,"use_qk_norm":true)")), ContainsSubstring("use_qk_norm: expected none"));
+  CHECK_THAT(refusal(of("cohere", R"(,"logit_scale":0)")), ContainsSubstring("logit_scale: expected a number above 0"));
+  const auto cohere2 = read(of("cohere2", R"(,"sliding_window":32,"layer_switch":4,"rotary_pct":1.0)"));
+  CHECK((cohere2.config.sliding_window == 32 && cohere2.config.sliding_window_pattern == 4));
+  CHECK((cohere2.config.rms_norm_eps == 1e-5f && cohere2.config.logits_scaling == 16.f && cohere2.warnings.empty()));
+  for (const auto& [fields, by] :
+       {std::pair{R"(,"use_parallel_block":false)", "use_parallel_block: expected true, found false"},
+        {R"(,"use_gated_activation":false)", "use_gated_activation: expected true"},
+        {R"(,"order_of_interleaved_layers":"other")", "order_of_interleaved_layers: expected local_attn_first"},
+        {R"(,"sliding_window_pattern":4,"layer_switch":3)", "layer_switch and sliding_window_pattern"},
+        {R"(,"rotary_pct":0.5)", "rotary_pct: expected 1"}})
+    CHECK_THAT(refusal(of("cohere2", fields)), ContainsSubstring(by));
+  const auto starcoder2 = read(of("starcoder2", R"(,"sliding_window":32,"norm_epsilon":1e-6,"use_bias":true)"));
+  CHECK((starcoder2.config.sliding_window == 32 && starcoder2.config.sliding_window_pattern == 0));
+  CHECK((starcoder2.config.rms_norm_eps == 1e-6f && starcoder2.config.hidden_act == activation::gelu_tanh));
+  CHECK(starcoder2.warnings.empty());
+  CHECK_THAT(refusal(of("starcoder2", R"(,"use_bias":false)")), ContainsSubstring("use_bias: expected true"));
+  CHECK_THAT(refusal(of("starcoder2", R"(,"norm_type":"rms")")), ContainsSubstring("norm_type: expected layer_norm"));
+  const auto stablelm = read(of("stablelm", ""));
+  CHECK((stablelm.config.rotary_dim == 4 && !stablelm.config.attention_bias && stablelm.warnings.empty()));
+  CHECK(read(of("stablelm", R"(,"use_qkv_bias":true)")).config.attention_bias);
+  CHECK_THAT(refusal(of("stablelm", R"(,"use_parallel_residual":true)")), ContainsSubstring("expected false"));
+  CHECK_THAT(refusal(of("stablelm", R"(,"qk_layernorm":true)")), ContainsSubstring("qk_layernorm: expected none"));
+  CHECK(read(of("nemotron", "")).config.rotary_dim == 8);
+  CHECK(read(of("phi", R"(,"hidden_act":"gelu_new")")).config.hidden_act == activation::gelu_tanh);
+  const auto neox = read(of("gpt_neox", R"(,"rotary_pct":0.5,"rotary_emb_base":20000)")),
+             usual = read(of("gpt_neox", ""));
+  CHECK((neox.config.rotary_dim == 8 && neox.config.rope_theta == 20'000.f && neox.warnings.empty()));
+  CHECK((usual.config.rotary_dim == 4 && usual.config.hidden_act == activation::gelu));
+  CHECK_THAT(refusal(of("gpt_neox", R"(,"use_parallel_residual":false)")), ContainsSubstring("expected true"));
+  CHECK_THAT(refusal(of("olmo", R"(,"clip_qkv":8.0)")), ContainsSubstring("clip_qkv: expected none"));
+}
+
+TEST_CASE("hf_config: a Falcon and a GPT-2 may leave out sizes") {
+  const auto falcon = read(R"({"model_type":"falcon","alibi":false,"multi_query":true})");
+  CHECK((falcon.config.hidden_size == 4544 && falcon.config.head_dim == 64 && falcon.config.num_key_value_heads == 1));
+  CHECK((falcon.config.intermediate_size == 18'176 && falcon.config.vocab_size == 65'024 && falcon.warnings.empty()));
+  for (const auto& [fields, by] : {std::pair{R"("alibi":true)", "alibi: expected none"},
+                                   {R"("new_decoder_architecture":true)", "expected false, found true"},
+                                   {R"("multi_query":false)", "multi_query: expected true"},
+                                   {R"("bias":true)", "bias: expected false"}})
+    CHECK_THAT(refusal(R"({"model_type":"falcon",)" + std::string(fields) + "}"), ContainsSubstring(by));
+  const auto gpt2 =
+      read(R"({"model_type":"gpt2","n_embd":64,"n_head":4,"n_layer":2,"n_positions":128,"n_inner":null})");
+  CHECK((gpt2.config.hidden_size == 64 && gpt2.config.intermediate_size == 256 && gpt2.config.head_dim == 16));
+  CHECK((gpt2.config.max_position_embeddings == 128 && gpt2.config.vocab_size == 50'257 && gpt2.warnings.empty()));
+  CHECK((gpt2.config.no_rope_layer_interval == 1 && gpt2.tie_word_embeddings));
+  CHECK_THAT(refusal(R"({"model_type":"gpt2","scale_attn_by_inverse_layer_idx":true})"),
+             ContainsSubstring("scale_attn_by_inverse_layer_idx: expected false"));
+  CHECK_THAT(refusal(R"({"model_type":"gpt2","n_embd":100,"n_head":3})"), ContainsSubstring("a divisor"));
+}
+
 TEST_CASE("hf_config: a Granite with Mamba-2 states its heads, groups and layers") {
   const auto with = [](const std::string& fields) {
     return R"({"model_type":"granitemoehybrid","hidden_size":256,"intermediate_size":512,"num_hidden_layers":3,)"
@@ -665,9 +727,12 @@ TEST_CASE("hf_config: a Granite with Mamba-2 states its heads, groups and layers
 
 TEST_CASE("hf_config: each key has one rule, since the first one counts") {
   using io::hf_key_rules;
-  for (const auto& rule : hf_key_rules)
-    CHECK(std::count_if(std::begin(hf_key_rules), std::end(hf_key_rules),
-                        [&](const auto& other) { return other.key == rule.key; }) == 1);
+  const auto rules_of = [](std::string_view key, const auto& rules) {
+    return std::count_if(std::begin(rules), std::end(rules), [&](const auto& other) { return other.key == key; });
+  };
+  for (const auto& rule : hf_key_rules) CHECK(rules_of(rule.key, hf_key_rules) == 1);
+  for (const auto& rule : io::hf_layer_norm_key_rules)
+    CHECK((rules_of(rule.key, io::hf_layer_norm_key_rules) == 1 && rules_of(rule.key, hf_key_rules) == 0));
 }
 
 TEST_CASE("hf_config: a Nemotron-H names the kind of each layer") {

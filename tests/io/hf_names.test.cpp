@@ -120,15 +120,18 @@ TEST_CASE("hf_names: other names are no tensors of the model") {
 TEST_CASE("hf_names: a GGUF name goes back to the one it came from") {
   for (const intaglio::family& of : intaglio::families_table) {
     const architecture family = of.type;
-    if (of.layer_norms) {
-      const encoder_names& names = encoder_names_of(of);
+    if (const own_names* const own = own_names_of(of); own != nullptr) {
+      const own_names& names = *own;
       for (const char* end : {".weight", ".bias"}) {
         for (const auto& [hf, gguf] : names.parts)
-          if (const std::string name = std::string(names.layers) + "17." + std::string(hf) + end; !hf.empty())
+          if (const std::string name =
+                  std::string(names.model) + std::string(names.layers) + "17." + std::string(hf) + end;
+              !hf.empty() && hf != "attention.query_key_value")  // q, k and v by head are not written
             CHECK(hf_name(gguf_name(name, family).value(), family) == name);
         for (const auto& [hf, gguf] :
              names.globals)  // a RoBERTa's head, which has BERT's names in GGUF, is not written
-          if (const std::string name = std::string(hf) + end; !hf.empty() && !hf.starts_with("classifier."))
+          if (const std::string name = std::string(gguf == "output" ? "" : names.model) + std::string(hf) + end;
+              !hf.empty() && !hf.starts_with("classifier."))
             CHECK(hf_name(gguf_name(name, family).value(), family) == name);
       }
       continue;
@@ -146,4 +149,21 @@ TEST_CASE("hf_names: a GGUF name goes back to the one it came from") {
   }
   for (const char* name : {"rope_freqs.weight", "blk.1", "blk.1.attn_q.biases", "blk.1.attn_qq.weight", ""})
     CHECK(hf_name(name, architecture::llama) == name);
+}
+
+TEST_CASE("hf_names: decoders with names of their own, and buffers of older files") {
+  CHECK(gguf_name("model.layers.3.mlp.c_fc.bias", architecture::starcoder2) == "blk.3.ffn_up.bias");
+  CHECK(gguf_name("model.final_layernorm.bias", architecture::phi2) == "output_norm.bias");
+  CHECK(gguf_name("lm_head.bias", architecture::phi2) == "output.bias");
+  CHECK(gguf_name("model.norm.bias", architecture::stablelm) == "output_norm.bias");
+  CHECK(gguf_name("gpt_neox.layers.1.attention.dense.weight", architecture::gptneox) == "blk.1.attn_output.weight");
+  CHECK(gguf_name("embed_out.weight", architecture::gptneox) == "output.weight");
+  for (const char* name : {"h.0.attn.c_attn.bias", "transformer.h.0.attn.c_attn.bias"})
+    CHECK(gguf_name(name, architecture::gpt2) == "blk.0.attn_qkv.bias");
+  CHECK(hf_name("blk.0.attn_qkv.bias", architecture::gpt2) == "transformer.h.0.attn.c_attn.bias");
+  const auto& gpt2 = intaglio::family_of(architecture::gpt2);
+  CHECK((is_decoder_buffer("h.0.attn.bias", gpt2) && !is_decoder_buffer("h.0.attn.c_attn.bias", gpt2)));
+  const auto& neox = intaglio::family_of(architecture::gptneox);
+  CHECK(is_decoder_buffer("gpt_neox.layers.0.attention.rotary_emb.inv_freq", neox));
+  CHECK(!is_decoder_buffer("gpt_neox.layers.0.attention.dense.bias", neox));
 }

@@ -262,6 +262,12 @@ TEST_CASE("the other accepted forms") {
       {"pretokenizers",
        {{{"type", "Digits"}, {"individual_digits", true}}, {{"type", "ByteLevel"}, {"add_prefix_space", false}}}}};
   CHECK(parse(document.dump()).pre_tokenizer == "starcoder");
+  document["pre_tokenizer"]["pretokenizers"] = {
+      {{"type", "Punctuation"}, {"behavior", "Contiguous"}},
+      {{"type", "ByteLevel"}, {"add_prefix_space", false}},
+      {{"type", "Digits"}, {"individual_digits", false}},
+      {{"type", "Split"}, {"pattern", {{"Regex", "[0-9][0-9][0-9]"}}}, {"behavior", "Isolated"}, {"invert", false}}};
+  CHECK(parse(document.dump()).pre_tokenizer == "falcon");
   const auto expressed = [&](std::string_view expression) {
     json other = sound();
     other["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = expression;

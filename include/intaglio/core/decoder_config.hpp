@@ -60,10 +60,21 @@ enum class architecture : std::uint8_t {
   deepseek,
   dots1,
   minimax_m2,
-  hunyuan_moe
+  hunyuan_moe,
+  command_r,
+  cohere2,
+  starcoder2,
+  stablelm,
+  nemotron,
+  phi2,
+  gptneox,
+  falcon,
+  gpt2,
+  olmo,
+  starcoder
 };
 /// The last enumerator, for tables by architecture.
-inline constexpr architecture last_architecture = architecture::hunyuan_moe;
+inline constexpr architecture last_architecture = architecture::starcoder;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh, gelu };
 /// The last enumerator, for tables by activation.
@@ -150,7 +161,7 @@ struct decoder_config {
   longrope_factors rope_factors = {};        ///< used by rope_type::longrope
   std::uint32_t rotary_dim = 0;              ///< head_dim * partial_rotary_factor; 0: all channels are rotated
   std::uint32_t no_rope_layer_interval = 0;  ///< as rope_parameters::no_rope_interval
-  float rms_norm_eps = 1e-5f;                ///< encoders: layer_norm_eps
+  float rms_norm_eps = 1e-5f;                ///< LayerNorms: layer_norm_eps
   activation hidden_act = activation::relu_squared;
   bool tie_word_embeddings = true;
   /// @}
@@ -272,13 +283,15 @@ struct decoder_config {
 /// The name of an architecture, as config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
   constexpr std::string_view names[] = {
-      "bitnet",        "llama",       "gemma3",       "qwen3",         "qwen3moe",   "qwen2",   "smollm3",
-      "granite",       "olmo2",       "phi3",         "lfm2",          "gemma2",     "gemma4",  "gemma3n",
-      "gpt-oss",       "qwen35",      "qwen3next",    "granitehybrid", "nemotron_h", "bert",    "nomic-bert",
-      "granitemoe",    "olmoe",       "qwen35moe",    "lfm2moe",       "gemma",      "arcee",   "seed_oss",
-      "mistral3",      "exaone4",     "qwen2moe",     "ernie4_5",      "glm4moe",    "glm4",    "gemma-embedding",
-      "hunyuan-dense", "modern-bert", "ernie4_5-moe", "eurobert",      "deepseek2",  "chatglm", "exaone",
-      "internlm2",     "deepseek",    "dots1",        "minimax-m2",    "hunyuan-moe"};
+      "bitnet",        "llama",       "gemma3",       "qwen3",         "qwen3moe",    "qwen2",     "smollm3",
+      "granite",       "olmo2",       "phi3",         "lfm2",          "gemma2",      "gemma4",    "gemma3n",
+      "gpt-oss",       "qwen35",      "qwen3next",    "granitehybrid", "nemotron_h",  "bert",      "nomic-bert",
+      "granitemoe",    "olmoe",       "qwen35moe",    "lfm2moe",       "gemma",       "arcee",     "seed_oss",
+      "mistral3",      "exaone4",     "qwen2moe",     "ernie4_5",      "glm4moe",     "glm4",      "gemma-embedding",
+      "hunyuan-dense", "modern-bert", "ernie4_5-moe", "eurobert",      "deepseek2",   "chatglm",   "exaone",
+      "internlm2",     "deepseek",    "dots1",        "minimax-m2",    "hunyuan-moe", "command-r", "cohere2",
+      "starcoder2",    "stablelm",    "nemotron",     "phi2",          "gptneox",     "falcon",    "gpt2",
+      "olmo",          "starcoder"};
   static_assert(sizeof(names) / sizeof(names[0]) == static_cast<std::size_t>(last_architecture) + 1);
   return names[static_cast<std::size_t>(value)];
 }

@@ -8,6 +8,7 @@
 
 #include "intaglio/core/family_properties.hpp"
 #include "intaglio/core/later_families.hpp"
+#include "intaglio/core/layer_norm_families.hpp"
 
 namespace intaglio {
 
@@ -459,9 +460,11 @@ inline constexpr auto first_families = std::to_array<family>({
 
 /// All families, in the order of `architecture`.
 inline constexpr auto families_table = [] {
-  std::array<family, first_families.size() + later_families.size()> out{};
-  for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] = i < first_families.size() ? first_families[i] : later_families[i - first_families.size()];
+  std::array<family, first_families.size() + later_families.size() + layer_norm_families.size()> out{};
+  std::size_t rows = 0;
+  for (const family& each : first_families) out[rows++] = each;
+  for (const family& each : later_families) out[rows++] = each;
+  for (const family& each : layer_norm_families) out[rows++] = each;
   return out;
 }();
 

@@ -23,8 +23,11 @@ enum class joined_qkv : std::uint8_t { none, blocks, groups };
 /// What replaces attention in recurrent layers.
 enum class recurrence : std::uint8_t { none, short_conv, delta_net, mamba2 };
 
+/// Names of a family's tensors in safetensors: Llama's, with their variants, or names of their own.
+enum class tensor_names : std::uint8_t { llama, starcoder2, phi, gpt_neox, falcon, gpt2 };
+
 struct family {
-  architecture type;
+  architecture type = architecture::bitnet;
   std::string_view config_names;      ///< model_type of config.json; several names are separated by a space
   std::string_view gguf_names;        ///< general.architecture of GGUF; several names are separated by a space
   std::string_view layers = "llama";  ///< the header of models/ with the family's layers, and the name of their
@@ -52,6 +55,7 @@ struct family {
   std::uint32_t default_window = 0;   ///< the window of families with window_interval where files have no value
   bool fused = false;                 ///< files have q, k and v as one matrix, and gate and up
   bool fused_qkv = false;             ///< files have q, k and v as one matrix, but not gate and up
+  bool loose_qkv = false;             ///< GGUF may have q, k and v as one matrix, or as three, which are written
   bool fused_gate_up = false;         ///< files have gate and up as one matrix, but not q, k and v
   bool alpha_rope = false;            ///< a dynamic rope_scaling has `alpha`, which makes the base a larger constant
   bool partial_rotary = false;        ///< rotation may leave out a head's last channels; longrope has factors
@@ -85,14 +89,26 @@ struct family {
   bool softcaps = false;                     ///< scores and logits may be bounded by a scaled tanh
   float attn_softcap = 0.f, final_softcap = 0.f;  ///< defaults where files have no value
   bool encoder = false;                           ///< an encoder: tokens see each other; a text gives a vector
-  bool layer_norms = false;                       ///< norms are LayerNorms with BERT's names: encoders
+  bool layer_norms = false;                       ///< norms are LayerNorms
   bool bare_norms = false;                        ///< LayerNorms have no biases
   bool globals_first = false;      ///< with window_interval: layer 0 and every n-th layer after it see all positions;
                                    ///< attention of layer 0 reads the embedding, which has been normalised
   bool dense_products = false;     ///< two products may be behind the last norm of an encoder
   bool learned_positions = false;  ///< position_embd: a row for each position is added to the embedding; there is no
                                    ///< rotation
-  bool biases = false;             ///< all matrices of an encoder have biases, and its FFN has no gate
+  bool biases = false;             ///< all matrices have biases; FFNs of such an encoder have no gate
+  bool plain_norms = false;        ///< files have no norms: LayerNorms without weights, for which ones are taken
+  bool parallel = false;           ///< attention and FFN of a layer read one stream, and both are added to it
+  bool joint_norm = false;         ///< with parallel: attn_norm is the norm of both; there is no ffn_norm
+  bool head_bias = false;          ///< output.bias: added to logits
+  tensor_names names = tensor_names::llama;  ///< names in safetensors of a decoder
+  bool loose_sizes = false;                  ///< config.json may leave out sizes, or name them as GPT-2's does
+  bool one_kv_head = false;                  ///< with loose_sizes: one head of keys and values
+  bool qkv_by_head = false;    ///< safetensors have q, k and v as one matrix: each head's rows of q, of k and of v
+  bool transposed = false;     ///< safetensors have matrices of layers transposed: [in, out]
+  bool scaled_logits = false;  ///< logit_scale: logits are multiplied by it
+  std::string_view eps_key = "rms_norm_eps";  ///< the key of the epsilon in config.json of a decoder; with
+                                              ///< layer_norms it may be left out, and 1e-5 is used
   bool kinds_of_layers = false;  ///< layers differ in heads, caches and FFNs, each with a factor; experts beside an FFN
   bool streams = false;          ///< parallel streams, and FFNs that leave features out: Gemma 3n
   std::uint32_t no_rope_interval = 0;  ///< where files have no value: every n-th layer has no rotation

@@ -62,6 +62,7 @@ class checkpoint_builder {
   checkpoint finish() && {
     check_config(out_.config_, out_.path_);
     const std::vector<tensor_rule> rules = tensor_rules(out_.config_);
+    if (family_of(out_.config_.model_type).plain_norms) add_ones(rules);
     std::size_t unread = 0;
     std::string first_unread;
     for (const tensor_rule& rule : rules) {
@@ -97,6 +98,19 @@ class checkpoint_builder {
   }
 
  private:
+  /// Adds ones for the weights of norms that have none.
+  void add_ones(const std::vector<tensor_rule>& rules) {
+    static const std::vector<float> ones(static_cast<std::size_t>(config_limits::hidden_size), 1.f);
+    const mapped_file* const file = adopt(mapped_file::from_memory(std::as_bytes(std::span(ones)), "ones"));
+    for (const tensor_rule& rule : rules) {
+      if (rule.role != tensor_role::norm) continue;
+      checkpoint_tensor tensor;
+      tensor.stored_name = rule.name;
+      tensor.dimensions = 1;
+      tensor.stored = {rule.name, dtype::f32, 1, rule.columns, file, 0, rule.columns * sizeof(float)};
+      add(std::move(tensor));
+    }
+  }
   static std::string shape(std::uint64_t rows, std::uint64_t columns, tensor_role role) {
     return "[" + (is_vector(role) ? "" : std::to_string(rows) + ", ") + std::to_string(columns) + "]";
   }

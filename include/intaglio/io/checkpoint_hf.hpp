@@ -100,7 +100,7 @@ class hf_tensor_collector {
                   file,
                   tensor.offset,
                   tensor.bytes};
-    out.pieces = pieces_of(tensor, file);
+    set_pieces(out, pieces_of(tensor, file), family_of(config_.config.model_type));
     if (*name == "position_embd.weight" && !skip_positions(out)) return;
     out.negative_exp = name->ends_with(".ssm_a");
     if (name->ends_with("norm.weight") && !name->ends_with(".ssm_norm.weight"))
@@ -138,17 +138,16 @@ class hf_tensor_collector {
   }
 
  private:
-  /// Counts tensors that are named in warnings and not read.
+  /// Counts tensors that are named in warnings and not read. Buffers are not counted.
   bool is_unread(std::string_view name) {
-    if (has_rotary_tables(family_of(config_.config.model_type), config_.model_type) &&
-        (is_rotary_table(name) || is_rotary_buffer(name)))
+    if (has_rotary_tables(family_of(config_.config.model_type), config_.model_type) && is_rotary_table(name))
       return true;
     const bool vision = is_vision_name(name),
                draft = is_draft_name(name, "model.layers.", config_.config.num_hidden_layers, config_.draft_layers) ||
                        (family_of(config_.config.model_type).moe_keys && is_draft_head(name));
     vision_ += vision;
     drafts_ += draft;
-    return vision || draft;
+    return vision || draft || is_decoder_buffer(name, family_of(config_.config.model_type));
   }
   /// Notes the order of the rows of a tensor of q or k.
   void note_order(checkpoint_tensor& part) const {

@@ -162,6 +162,7 @@ class model_converter {
   void plan_tensor(const checkpoint_tensor& tensor) {
     const stored_tensor& stored = tensor.stored;
     if (safetensors_ && stored.name.starts_with("rope_f")) return;  // config.json says it
+    if (tensor.role == tensor_role::norm && family_of(model_.config().model_type).plain_norms) return;  // ones
     const dtype type = rules_->target(tensor);
     planned_tensor& to = *plan_.emplace_back(std::make_unique<planned_tensor>());
     to.source = &tensor;
@@ -202,7 +203,8 @@ class model_converter {
       const std::uint64_t of = model_.config().num_local_experts;
       const std::array<std::uint64_t, 2> biases{stored.columns / (std::max<std::uint64_t>)(1, of), of};
       const std::array<std::uint64_t, 3> streams{stored.columns, stored.rows, whole->second / stored.rows};
-      if (whole->first.starts_with("altup_")) gguf_->add_tensor(whole->first, type, streams);
+      if (whole->first.ends_with("attn_qkv.bias")) gguf_->add_tensor(whole->first, type, std::array{whole->second});
+      else if (whole->first.starts_with("altup_")) gguf_->add_tensor(whole->first, type, streams);
       else if (stored.name.ends_with("_exps.bias")) gguf_->add_tensor(whole->first, type, biases);
       else if (const std::uint64_t rows = mamba2_rows(model_.config(), stored.name); rows != 0)
         gguf_->add_tensor(whole->first, type, std::array{stored.columns / rows, rows});

@@ -115,6 +115,9 @@ class conversion_rules {
       throw argument_error(
           "codec", bitnet() ? "i2_s tq1_0 tq2_0 f32 f16 bf16 for a ternary model" : float_and_block_types() + " bcml1",
           std::string(name(codec)));
+    if (const family& of = family_of(config().model_type); to_safetensors_ && (of.qkv_by_head || of.transposed))
+      throw argument_error("output", "a GGUF file: safetensors of this family have q, k and v by head or transposed",
+                           "a safetensors file");
     if (codec == dtype::bcml1 && has_fused_matrices(family_of(config().model_type)))
       throw argument_error("codec", "another than bcml1, whose panels hold no matrices one behind the other",
                            std::string(name(codec)));

@@ -23,16 +23,19 @@ constexpr bool has_fused_matrices(const family& of) {
          of.recurrent == recurrence::mamba2;
 }
 
-/// Some rows of a fused matrix.
+/// Some rows of a fused matrix, or some values of a fused vector.
 struct fused_part {
   std::string name;
   std::uint64_t first = 0, rows = 0;
 };
 /// The parts of a tensor with this GGUF name in a family with fused matrices; empty for a tensor that is not fused.
-[[gnu::cold]] inline std::vector<fused_part> fused_parts(const decoder_config& c, std::string_view name) {
+/// @param writes whether the tensor is to be written, not read
+[[gnu::cold]] inline std::vector<fused_part> fused_parts(const decoder_config& c, std::string_view name,
+                                                         bool writes = false) {
   const family& facts = family_of(c.model_type);
-  const bool fused = facts.fused || facts.fused_gate_up,
-             fused_qkv = facts.fused || facts.fused_qkv || facts.joined == joined_qkv::blocks;
+  const bool fused = facts.fused || facts.fused_gate_up, fused_qkv = facts.fused || facts.fused_qkv ||
+                                                                     facts.joined == joined_qkv::blocks ||
+                                                                     (facts.loose_qkv && !writes);
   const std::uint64_t q = c.q_size(), kv = c.kv_size(), inner = c.intermediate_size;
   const auto before = [&](std::string_view tail) { return std::string(name.substr(0, name.size() - tail.size())); };
   if (family_of(c.model_type).streams && (name == "altup_proj.weight" || name == "altup_unembd_proj.weight")) {
@@ -78,12 +81,12 @@ struct fused_part {
                                                                                      const stored_tensor& tensor) {
   const std::string_view name = tensor.name;
   const std::size_t dot = name.starts_with("blk.") ? name.find('.', 4) : name.npos;
-  for (const std::string_view tail :
-       {"attn_qkv.weight", "ffn_up.weight", "ssm_in.weight", "altup_proj.weight", "altup_unembd_proj.weight"}) {
+  for (const std::string_view tail : {"attn_qkv.weight", "attn_qkv.bias", "ffn_up.weight", "ssm_in.weight",
+                                      "altup_proj.weight", "altup_unembd_proj.weight"}) {
     if ((dot == name.npos) != tail.starts_with("altup_")) continue;
     if (tail == "attn_qkv.weight" && family_of(c.model_type).joined != joined_qkv::none) continue;  // written apart
     std::string whole = std::string(name.substr(0, dot == name.npos ? 0 : dot + 1)) + std::string(tail);
-    const auto parts = fused_parts(c, whole);
+    const auto parts = fused_parts(c, whole, true);
     for (const fused_part& part : parts) {
       if (part.name != name) continue;
       if (part.first != 0) return std::nullopt;
@@ -91,6 +94,20 @@ struct fused_part {
     }
   }
   return std::pair{tensor.name, tensor.rows};
+}
+
+/// Sets the pieces of a tensor of a folder. A layer's matrix becomes the transpose of what the file holds, where the
+/// family's files hold transposes.  @param pieces empty where elements follow one another
+inline void set_pieces(checkpoint_tensor& tensor, std::vector<tensor_piece> pieces, const family& of) {
+  stored_tensor& stored = tensor.stored;
+  tensor.pieces = std::move(pieces);
+  if (!of.transposed || tensor.dimensions != 2 || !stored.name.starts_with("blk.")) return;
+  if (tensor.pieces.empty())
+    tensor.pieces = {{.file = stored.file, .offset = stored.offset, .row_stride = stored.columns}};
+  std::swap(stored.rows, stored.columns);
+  tensor_piece& piece = tensor.pieces.front();
+  piece.rows = stored.rows, piece.columns = stored.columns;
+  std::swap(piece.row_stride, piece.column_stride);
 }
 
 /// Adds the parts of a vector, which follow one another. @param add is called with each part

@@ -3,6 +3,8 @@
 // head; queries, keys, values and gates of delta rules key head by key head; gates and ups of experts row by row.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -59,6 +61,17 @@ inline std::vector<gathered_part> gathered_parts(const decoder_config& c, std::s
   if (constexpr std::string_view qkv = "attn_qkv.weight";
       family_of(c.model_type).joined == joined_qkv::groups && name.ends_with(qkv))
     return parts_of_groups(c, block(qkv));
+  for (const std::string end : {"weight", "bias"}) {
+    const std::string tail = "attn_qkv_heads." + end;
+    if (!family_of(c.model_type).qkv_by_head || !name.ends_with(tail)) continue;
+    std::vector<gathered_part> out;
+    for (std::size_t part = 0; part < 3; ++part) {
+      out.push_back({block(tail) + std::array{"attn_q.", "attn_k.", "attn_v."}[part] + end, {}});
+      for (std::uint64_t head = 0; head < c.num_attention_heads; ++head)
+        out.back().runs.push_back({(3 * head + part) * c.head_dim, c.head_dim});
+    }
+    return out;
+  }
   if (family_of(c.model_type).recurrent != recurrence::delta_net) return {};
   if (constexpr std::string_view q = "attn_q.weight"; name.ends_with("." + std::string(q))) {
     gathered_part queries{std::string(name), {}}, gates{block(q) + "attn_q_gate.weight", {}};
@@ -83,6 +96,31 @@ inline std::vector<gathered_part> gathered_parts(const decoder_config& c, std::s
   return {qkv, z};
 }
 
+/// Adds the parts of an interleaved vector. @param all number of its values  @param add is called with each part
+template <class Add>
+void add_gathered_values(checkpoint_builder& builder, const checkpoint_tensor& whole,
+                         const std::vector<gathered_part>& parts, std::uint64_t all, const Add& add) {
+  if (whole.stored.columns != all || info(whole.stored.type).block_elements != 1 || !whole.pieces.empty())
+    return builder.fault("values of " + printable(whole.stored_name, 100) + ": expected " + std::to_string(all) +
+                         ", found " + std::to_string(whole.stored.columns));
+  const std::uint64_t element = info(whole.stored.type).block_bytes;
+  for (const gathered_part& part : parts) {
+    checkpoint_tensor out = whole;
+    out.stored.name = part.name;
+    out.stored.columns = 0;
+    for (const row_run& run : part.runs) {
+      out.pieces.push_back({.file = whole.stored.file,
+                            .offset = whole.stored.offset + run.first * element,
+                            .rows = 1,
+                            .column0 = out.stored.columns,
+                            .columns = run.rows});
+      out.stored.columns += run.rows;
+    }
+    out.stored.bytes = out.stored.columns * element;
+    add(std::move(out));
+  }
+}
+
 /// Adds the parts of an interleaved tensor. @return false: it is not interleaved  @param add is called with each part
 template <class Add>
 bool add_gathered(checkpoint_builder& builder, const checkpoint_tensor& whole, const Add& add) {
@@ -92,6 +130,7 @@ bool add_gathered(checkpoint_builder& builder, const checkpoint_tensor& whole, c
   std::uint64_t all = 0;
   for (const gathered_part& part : parts)
     for (const row_run& run : part.runs) all += run.rows;
+  if (whole.dimensions == 1) return add_gathered_values(builder, whole, parts, all, add), true;
   if (whole.stored.rows != all || whole.dimensions != (whole.stored.name.ends_with("_exps.weight") ? 3u : 2u))
     return builder.fault("rows of " + shown + ": expected " + std::to_string(all) + ", found " +
                          std::to_string(whole.stored.rows)),

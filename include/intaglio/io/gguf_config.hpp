@@ -76,7 +76,7 @@ class gguf_config : public gguf_mixtures {
     judge_keys();
   }
   void read() {
-    if (family_of(config_.model_type).layer_norms) return read_encoder();
+    if (family_of(config_.model_type).layer_norms && family_of(config_.model_type).encoder) return read_encoder();
     const bool bitnet = config_.model_type == architecture::bitnet,
                gemma = is_gemma(config_.model_type) && family_of(config_.model_type).head_norms;
     config_.hidden_size = required("embedding_length");
@@ -96,8 +96,9 @@ class gguf_config : public gguf_mixtures {
       config_.num_key_value_heads = for_layers("attention.head_count_kv").value_or(config_.num_attention_heads);
     config_.max_position_embeddings = required("context_length");
     config_.vocab_size = vocab_size();
-    const auto eps = real("attention.layer_norm_rms_epsilon");
-    if (!eps) refuse(key("attention.layer_norm_rms_epsilon"), "a number", "no such key");
+    const char* const eps_key = facts.layer_norms ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
+    const auto eps = real(eps_key);
+    if (!eps) refuse(key(eps_key), "a number", "no such key");
     config_.rms_norm_eps = *eps;
     config_.rope_theta = real("rope.freq_base").value_or(10'000.f);
     if (kinds) read_kinds();
@@ -122,6 +123,7 @@ class gguf_config : public gguf_mixtures {
     if (facts.may_be_ternary) read_ternary();
     if (family_of(config_.model_type).recurrent == recurrence::delta_net) read_delta_net();
     if (family_of(config_.model_type).multipliers) read_multipliers();
+    if (facts.scaled_logits) read_logit_scale();
     if (family_of(config_.model_type).softcaps) {
       const family& of = family_of(config_.model_type);
       config_.attn_logit_softcapping = real("attn_logit_softcapping").value_or(of.attn_softcap);
@@ -142,6 +144,13 @@ class gguf_config : public gguf_mixtures {
     config_.residual_multiplier = multiplier("residual_scale", 1.f);
     if (!file_.value<bool>(key("rope.scaling.finetuned")).value_or(true)) config_.no_rope_layer_interval = 1;
     config_.logits_scaling = multiplier("logit_scale", 1.f);
+  }
+  /// Reads the factor of logits. Files without it are not computed: llama.cpp has no default for it.
+  void read_logit_scale() {
+    const auto scale = real("logit_scale");
+    if (!scale || !(*scale > 0.f))
+      refuse(key("logit_scale"), "a number above 0", scale ? number_text(*scale) : "no such key");
+    config_.logits_scaling = 1 / *scale;
   }
   /// Finds whether the layers are ternary from the codecs of all matrices, and the type of their inputs from the codec:
   /// programs that multiply by I2_S round the inputs to int8, those that multiply by TQ1_0 and TQ2_0 do not. Where a
@@ -197,7 +206,9 @@ class gguf_config : public gguf_mixtures {
     if (rule.use == gguf_key_use::draft_layers && family_of(config_.model_type).draft_layers) return;
     if (rule.use == gguf_key_use::longrope && config_.rope_scaling.type == rope_type::longrope) return;
     if (rule.use == gguf_key_use::scored_router && has_scored_router(family_of(config_.model_type))) return;
-    const bool multiplies = rule.use == gguf_key_use::multiplier || rule.use == gguf_key_use::neutral_scale;
+    const bool multiplies = rule.use == gguf_key_use::multiplier || rule.use == gguf_key_use::neutral_scale ||
+                            rule.use == gguf_key_use::logit_scale;
+    if (rule.use == gguf_key_use::logit_scale && family_of(config_.model_type).scaled_logits) return;
     if (multiplies && family_of(config_.model_type).multipliers) return;
     if (rule.use == gguf_key_use::neutral_head_dim && family_of(config_.model_type).kinds_of_layers) return;
     const bool streams = family_of(config_.model_type).streams;
@@ -211,6 +222,10 @@ class gguf_config : public gguf_mixtures {
                                                           : *file_.number<float>(stored.key);
     float neutral = rule.neutral, absent = rule.absent;
     if (rule.use == gguf_key_use::causal && family_of(config_.model_type).encoder) neutral = absent = 0;
+    if (const family& of = family_of(config_.model_type); rule.use == gguf_key_use::parallel && of.layer_norms) {
+      if (!of.parallel) return;  // llama.cpp's converter writes true for each Stable LM
+      neutral = absent = 1;
+    }
     if (rule.use == gguf_key_use::neutral_head_dim) neutral = absent = static_cast<float>(config_.head_dim);
     if (rule.use == gguf_key_use::shared_experts && config_.shared_expert_intermediate_size != 0) neutral = absent = 1;
     if (rule.use == gguf_key_use::neutral_scale) {
@@ -220,28 +235,6 @@ class gguf_config : public gguf_mixtures {
     if (found != neutral && found != absent)
       refuse(stored.key, number_text(neutral) + (absent != neutral ? " or " + number_text(absent) : ""),
              number_text(found));
-  }
-
-  std::uint32_t vocab_size() {
-    const gguf_tensor* embedding = file_.find_tensor("token_embd.weight");
-    if (const auto stated = value("vocab_size")) return *stated;
-    if (embedding == nullptr) refuse(key("vocab_size"), "a number", "no such key");
-    if (embedding->rows() > config_limits::vocab_size)
-      refuse("rows of token_embd.weight", "at most " + std::to_string(config_limits::vocab_size),
-             std::to_string(embedding->rows()));
-    return static_cast<std::uint32_t>(embedding->rows());
-  }
-  bool head_is_embedding() const {
-    const gguf_tensor *embedding = file_.find_tensor("token_embd.weight"), *head = file_.find_tensor("output.weight");
-    if (embedding == nullptr || embedding->type != head->type || embedding->shape != head->shape) return false;
-    std::vector<std::byte> one(std::size_t{1} << 20), other(one.size());
-    for (std::uint64_t at = 0; at < head->bytes; at += one.size()) {
-      const auto some = static_cast<std::size_t>((std::min<std::uint64_t>)(one.size(), head->bytes - at));
-      file_.parts()[embedding->part].file().read(embedding->offset + at, std::span(one).first(some));
-      file_.parts()[head->part].file().read(head->offset + at, std::span(other).first(some));
-      if (!std::equal(one.begin(), one.begin() + static_cast<std::ptrdiff_t>(some), other.begin())) return false;
-    }
-    return true;
   }
 };
 

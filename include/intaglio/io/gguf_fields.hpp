@@ -3,9 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -70,6 +72,29 @@ class gguf_fields {
   bool has_one_of(std::initializer_list<std::string_view> names) const {
     return std::any_of(names.begin(), names.end(),
                        [&](std::string_view name) { return file_.find_tensor(name) != nullptr; });
+  }
+  /// The number of tokens: a key's, or the rows of the embedding.
+  std::uint32_t vocab_size() const {
+    const gguf_tensor* embedding = file_.find_tensor("token_embd.weight");
+    if (const auto stated = value("vocab_size")) return *stated;
+    if (embedding == nullptr) refuse(key("vocab_size"), "a number", "no such key");
+    if (embedding->rows() > config_limits::vocab_size)
+      refuse("rows of token_embd.weight", "at most " + std::to_string(config_limits::vocab_size),
+             std::to_string(embedding->rows()));
+    return static_cast<std::uint32_t>(embedding->rows());
+  }
+  /// Whether the file has its embedding a second time as the head.
+  bool head_is_embedding() const {
+    const gguf_tensor *embedding = file_.find_tensor("token_embd.weight"), *head = file_.find_tensor("output.weight");
+    if (embedding == nullptr || embedding->type != head->type || embedding->shape != head->shape) return false;
+    std::vector<std::byte> one(std::size_t{1} << 20), other(one.size());
+    for (std::uint64_t at = 0; at < head->bytes; at += one.size()) {
+      const auto some = static_cast<std::size_t>((std::min<std::uint64_t>)(one.size(), head->bytes - at));
+      file_.parts()[embedding->part].file().read(embedding->offset + at, std::span(one).first(some));
+      file_.parts()[head->part].file().read(head->offset + at, std::span(other).first(some));
+      if (!std::equal(one.begin(), one.begin() + static_cast<std::ptrdiff_t>(some), other.begin())) return false;
+    }
+    return true;
   }
   void warn(const std::string& line) { warnings_.push_back(in_file(file_.path(), line)); }
   [[noreturn]] void refuse(std::string_view what, std::string expected, std::string found) const {

@@ -27,6 +27,9 @@ enum class gguf_key_use : std::uint8_t {
   streams,           ///< as `neutral`; read in families with parallel streams
   layer_inputs,      ///< as `neutral`; read where layers have kinds, or in families with parallel streams
   multiplier,        ///< as `neutral`; read where the family has multipliers
+  logit_scale,       ///< as `multiplier`; read where the family has a factor of logits too
+  parallel,          ///< as `neutral`; true where attention and FFN are beside each other; not used where only the
+                     ///< tensors show it
   scored_router,     ///< as `neutral`; read where routers have scores that are not logits
   shared_expert,     ///< as `neutral`; read in families with a shared expert
   shared_experts,    ///< as `neutral`; read in families with several shared experts; 1 in families with one
@@ -111,8 +114,8 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"tensor_data_layout", gguf_key_use::harmless},
     {"dropout", gguf_key_use::harmless},
     {"attention.dropout", gguf_key_use::harmless},
-    {"use_parallel_residual", gguf_key_use::neutral},
-    {"logit_scale", gguf_key_use::multiplier, 1.f, 0.f},
+    {"use_parallel_residual", gguf_key_use::parallel},
+    {"logit_scale", gguf_key_use::logit_scale, 1.f, 0.f},
     {"residual_scale", gguf_key_use::multiplier, 1.f, 0.f},
     {"embedding_scale", gguf_key_use::multiplier, 1.f, 0.f},
     {"attn_logit_softcapping", gguf_key_use::softcap},

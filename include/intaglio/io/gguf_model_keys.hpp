@@ -221,6 +221,9 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
                                                   const std::string& prefix) {
   const decoder_config& c = model.config();
   if (family_of(c.model_type).encoder) out.set(prefix + "attention.causal", false);
+  if (family_of(c.model_type).scaled_logits) out.set(prefix + "logit_scale", 1 / c.logits_scaling);
+  if (family_of(c.model_type).layer_norms && !family_of(c.model_type).encoder)
+    out.set(prefix + "use_parallel_residual", family_of(c.model_type).parallel);
   if (family_of(c.model_type).layer_norms) {
     out.set(prefix + "attention.layer_norm_epsilon", c.rms_norm_eps);
     if (c.type_vocab_size != 0) out.set("tokenizer.ggml.token_type_count", c.type_vocab_size);
@@ -382,7 +385,7 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
     out.set(prefix + "rope.scaling.type", "linear");
     out.set(prefix + "rope.scaling.factor", c.rope_scaling.factor);
   }
-  if ((gemma && family_of(c.model_type).window_interval != 0) || c.sliding_window != 0)
+  if (family_of(c.model_type).default_window != 0 || c.sliding_window != 0)
     out.set(prefix + "attention.sliding_window", c.sliding_window);
   if (llama && c.sliding_window != 0)
     warnings.push_back(

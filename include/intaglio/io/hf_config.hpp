@@ -15,15 +15,15 @@
 #include "intaglio/core/family.hpp"
 #include "intaglio/io/absent_families.hpp"
 #include "intaglio/io/hf_keys.hpp"
-#include "intaglio/io/hf_latent.hpp"
+#include "intaglio/io/hf_layer_norms.hpp"
 #include "intaglio/io/renamed_keys.hpp"
 
 namespace intaglio::io {
 
 /// Reads a config.json; every error names file, key, expected and found.
-class hf_config_reader : public hf_latent {
+class hf_config_reader : public hf_layer_norms {
  public:
-  using hf_latent::hf_latent;
+  using hf_layer_norms::hf_layer_norms;
 
   [[gnu::cold]] hf_config read() {
     const json_place root(document_.path(), "", &document_.root());
@@ -36,7 +36,7 @@ class hf_config_reader : public hf_latent {
                 out_.model_type);
     const bool both_ways = found->encoder;
     out_.config.model_type = found->type;
-    if (found->layer_norms) {
+    if (found->layer_norms && found->encoder) {
       read_encoder(text);
       judge_keys(root, text);
       check_config(out_.config, document_.path());
@@ -46,7 +46,8 @@ class hf_config_reader : public hf_latent {
       found = hybrid_family(text);
       out_.config.model_type = found->type;
     }
-    read_sizes(text);
+    if (found->loose_sizes) read_loose_sizes(text);
+    else read_sizes(text);
     if (out_.model_type == "granitemoehybrid" && found->recurrent == recurrence::none) read_dense_hybrid(text);
     if (found->latent) read_latent(text);
     read_rope(text);
@@ -70,6 +71,7 @@ class hf_config_reader : public hf_latent {
     if (found->recurrent == recurrence::delta_net) read_delta_net(text);
     if (found->recurrent == recurrence::mamba2) read_state_space(text);
     if (found->multipliers) read_multipliers(text);
+    if (found->layer_norms) read_layer_norms(text);
     const json_place tied =
         root["tie_word_embeddings"].present() ? root["tie_word_embeddings"] : text["tie_word_embeddings"];
     if (const json_place embedding = text["tie_embedding"]; found->embedding_norm && embedding.present())
@@ -111,6 +113,7 @@ class hf_config_reader : public hf_latent {
     };
     std::vector<config_key_rule> rules(std::begin(hf_key_rules), std::end(hf_key_rules));
     rules.insert(rules.end(), std::begin(renamed_key_rules), std::end(renamed_key_rules));
+    rules.insert(rules.end(), std::begin(hf_layer_norm_key_rules), std::end(hf_layer_norm_key_rules));
     judge(text, rules, out_.model_type);
     if (root["text_config"].present()) {
       std::vector<config_key_rule> outer(std::begin(hf_outer_key_rules), std::end(hf_outer_key_rules));
@@ -214,19 +217,25 @@ class hf_config_reader : public hf_latent {
     c.rms_norm_eps = sublayers   ? text["layer_norm_epsilon"].present() ? text["layer_norm_epsilon"].real() : 1e-5f
                      : convolves ? text["norm_eps"].present() ? text["norm_eps"].real() : 1e-5f
                      : gemma && !text["rms_norm_eps"].present() ? 1e-6f
-                                                                : text["rms_norm_eps"].real();
+                                                                : read_eps(text);
   }
 
   [[gnu::cold]] void read_activation(const json_place& text) {
     const bool gemma = is_gemma(out_.config.model_type);
     const bool sublayers = family_of(out_.config.model_type).single_sublayers;
+    const bool loose = family_of(out_.config.model_type).loose_sizes;
     const json_place place = text[sublayers                                      ? "mlp_hidden_act"
+                                  : loose && text["activation"].present()        ? "activation"
+                                  : loose                                        ? "activation_function"
                                   : gemma && text["hidden_activation"].present() ? "hidden_activation"
                                                                                  : "hidden_act"];
     const std::string act = place.text_or(std::string(name(family_of(out_.config.model_type).act)));
     if (act == "relu2") out_.config.hidden_act = activation::relu_squared;
     else if (act == "silu") out_.config.hidden_act = activation::silu;
-    else if (act == "gelu_pytorch_tanh") out_.config.hidden_act = activation::gelu_tanh;
+    else if (act == "gelu_pytorch_tanh" || (act == "gelu_new" && family_of(out_.config.model_type).layer_norms))
+      out_.config.hidden_act = activation::gelu_tanh;
+    else if (act == "gelu" && family_of(out_.config.model_type).act == activation::gelu)
+      out_.config.hidden_act = activation::gelu;
     // Gemma's first files say gelu for it; transformers takes hidden_activation, and the tanh form without.
     else if (act == "gelu" && out_.config.model_type == architecture::gemma)
       out_.config.hidden_act = activation::gelu_tanh;

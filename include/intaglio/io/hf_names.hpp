@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "intaglio/core/family.hpp"
-#include "intaglio/io/hf_encoder_names.hpp"
+#include "intaglio/io/hf_decoder_names.hpp"
 #include "intaglio/io/renamed_tensors.hpp"
 
 namespace intaglio::io {
@@ -179,9 +179,10 @@ inline std::vector<hf_part> hf_parts(const family& of) {
 }
 
 /// Names of tensors outside of the layers, except the head; without the ending.
-inline constexpr std::array<hf_part, 7> hf_globals{
+inline constexpr std::array<hf_part, 8> hf_globals{
     {{"embed_tokens.weight", "token_embd.weight"},
      {"norm.weight", "output_norm.weight"},
+     {"norm.bias", "output_norm.bias"},
      {"embed_tokens_per_layer.weight", "per_layer_token_embd.weight"},
      {"per_layer_model_projection.weight", "per_layer_model_proj.weight"},
      {"per_layer_projection_norm.weight", "per_layer_proj_norm.weight"},
@@ -226,7 +227,7 @@ inline constexpr std::array<std::string_view, 2> projection_norm_ends{".norm", "
 /// The GGUF name of a tensor; "model.layers.0.mlp.up_proj.weight_scale" becomes "blk.0.ffn_up.weight_scale". Absent for
 /// other names.
 [[gnu::cold]] inline std::optional<std::string> gguf_name(std::string_view name, architecture type) {
-  if (family_of(type).layer_norms) return encoder_gguf_name(name, family_of(type));
+  if (const own_names* own = own_names_of(family_of(type)); own != nullptr) return own_gguf_name(name, *own);
   if (auto renamed = renamed_gguf_name(name, type)) return renamed;
   if (name == "lm_head.weight" || name == "language_model.lm_head.weight") return "output.weight";
   // Multimodal repositories have the text model under one of these prefixes; models without a head use the last one.
@@ -337,7 +338,7 @@ constexpr std::string_view layers_of_experts(std::string_view folder) {
 
 /// Hugging Face's name of a tensor with a GGUF name; names without one are unchanged.
 inline std::string hf_name(std::string_view name, architecture type) {
-  if (family_of(type).layer_norms) return encoder_hf_name(name, family_of(type));
+  if (const own_names* own = own_names_of(family_of(type)); own != nullptr) return own_hf_name(name, *own);
   if (auto renamed = renamed_hf_name(name, type)) return *renamed;
   if (name == "token_embd.weight") return "model.embed_tokens.weight";
   if (name == "output_norm.weight") return "model.norm.weight";

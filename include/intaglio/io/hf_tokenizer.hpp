@@ -117,12 +117,24 @@ class tokenizer_json : public strict_json {
 
 namespace hf {
 
+/// Whether steps are Falcon's: punctuation, GPT-2's words, runs of digits, three digits. Its step ByteLevel is not the
+/// last one.
+inline bool are_falcon_steps(const std::vector<json_place>& steps) {
+  return steps.size() == 4 && steps[0]["type"].text() == "Punctuation" &&
+         steps[0]["behavior"].text_or("") == "Contiguous" && steps[1]["type"].text() == "ByteLevel" &&
+         !steps[1]["add_prefix_space"].boolean_or(true) && steps[1]["use_regex"].boolean_or(true) &&
+         steps[2]["type"].text() == "Digits" && !steps[2]["individual_digits"].boolean_or(false) &&
+         steps[3]["type"].text() == "Split" && steps[3]["pattern"]["Regex"].text_or("") == "[0-9][0-9][0-9]" &&
+         steps[3]["behavior"].text_or("") == "Isolated" && !steps[3]["invert"].boolean_or(false);
+}
+
 /// The pre-tokenizer of a byte-level file; absent where pre_tokenizer is not byte-level. @throws file_error: unknown
 /// component
 [[gnu::cold]] inline std::optional<pretokenizer> byte_level_pretokenizer(const json_place& field) {
   if (!field.present()) return std::nullopt;
   std::vector<json_place> steps{field};
   if (field["type"].text() == "Sequence") steps = field["pretokenizers"].elements();
+  if (are_falcon_steps(steps)) return pretokenizer::falcon;
   std::vector<std::string> expressions;
   const auto known = [&]() -> const split_expressions* {
     for (const split_expressions& each : known_splits())

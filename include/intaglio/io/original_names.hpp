@@ -48,7 +48,8 @@ inline std::optional<expert_name> expert_of_original(std::string_view name) {
 
 /// Whether a tensor is a table of rotary angles, which older checkpoints have and nothing reads.
 inline bool is_rotary_table(std::string_view name) {
-  return name == "rope.freqs" || name.ends_with(".rotary_emb.inv_freq");
+  return name == "rope.freqs" || name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".rotary_pos_emb.inv_freq") ||
+         name.ends_with(".rotary.inv_freq");
 }
 
 }  // namespace intaglio::io

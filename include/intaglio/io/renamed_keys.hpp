@@ -73,15 +73,12 @@ inline constexpr config_key_rule renamed_key_rules[] = {
     {"post_layer_norm", config_key_use::read, "chatglm"},
     {"multi_query_attention", config_key_use::read, "chatglm"},
     {"add_bias_linear", config_key_use::off},
-    {"apply_residual_connection_post_layernorm", config_key_use::off},
     {"interleaved_qkv", config_key_use::off},
     {"pre_seq_len", config_key_use::off},
     {"prefix_projection", config_key_use::off},
     {"quantization_bit", config_key_use::off},
-    {"bias", config_key_use::off},
     {"original_rope", config_key_use::harmless},                  // no code reads it
     {"apply_query_key_layer_scaling", config_key_use::harmless},  // divides scores and multiplies them again
-    {"attention_softmax_in_fp32", config_key_use::harmless},
     {"bias_dropout_fusion", config_key_use::harmless},
     {"fp32_residual_connection", config_key_use::harmless},
     {"first_k_dense_replace", config_key_use::read, {}, has_dense_in_front},

@@ -131,11 +131,6 @@ constexpr const renamed_tensors* renamed_row(std::string_view model_type) {
   return std::nullopt;
 }
 
-/// Whether a tensor is a table of rotary angles, which older folders have and nothing reads.
-inline bool is_rotary_buffer(std::string_view name) {
-  return name.ends_with(".rotary_pos_emb.inv_freq") || name.ends_with(".rotary.inv_freq");
-}
-
 /// Whether folders of a model may have tables of rotary angles among the tensors.
 constexpr bool has_rotary_tables(const family& of, std::string_view model_type) {
   return of.type == architecture::llama || of.latent || renamed_row(model_type) != nullptr;

@@ -198,6 +198,41 @@ void add_ungated(const decoder_config& c, bool mixture, std::vector<tensor_rule>
   return out;
 }
 
+/// All tensors of a decoder with LayerNorms, layer by layer.
+[[gnu::cold]] inline std::vector<tensor_rule> layer_norm_rules(const decoder_config& c) {
+  using enum tensor_role;
+  const std::uint64_t hidden = c.hidden_size, q = c.q_size(), kv = c.kv_size(), inner = c.intermediate_size;
+  const family& facts = family_of(c.model_type);
+  std::vector<tensor_rule> out;
+  const auto add_norm = [&](const std::string& name) {
+    out.push_back({name + ".weight", norm, 1, hidden});
+    if (!facts.bare_norms) out.push_back({name + ".bias", bias, 1, hidden});
+  };
+  out.push_back({"token_embd.weight", embedding, c.vocab_size, hidden});
+  if (facts.learned_positions) out.push_back({"position_embd.weight", table, c.max_position_embeddings, hidden});
+  for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
+    const std::string prefix = "blk." + std::to_string(layer) + ".";
+    const auto add = [&](std::string_view name, std::uint64_t rows, std::uint64_t columns, bool biased) {
+      out.push_back({prefix + std::string(name) + ".weight", matrix, rows, columns});
+      if (biased) out.push_back({prefix + std::string(name) + ".bias", bias, 1, rows});
+    };
+    add_norm(prefix + "attn_norm");
+    add("attn_q", q, hidden, false), add("attn_k", kv, hidden, false), add("attn_v", kv, hidden, false);
+    if (has_qkv_biases(c))
+      for (const auto& [name, rows] : {std::pair{"attn_q.bias", q}, {"attn_k.bias", kv}, {"attn_v.bias", kv}})
+        out.push_back({prefix + name, bias, 1, rows});
+    add("attn_output", hidden, q, facts.biases);
+    if (!facts.joint_norm) add_norm(prefix + "ffn_norm");
+    if (!facts.ungated) add("ffn_gate", inner, hidden, false);
+    add("ffn_up", inner, hidden, facts.biases);
+    add("ffn_down", hidden, inner, facts.biases);
+  }
+  add_norm("output_norm");
+  out.push_back({"output.weight", embedding, c.vocab_size, hidden, c.tie_word_embeddings, c.tie_word_embeddings});
+  if (facts.head_bias) out.push_back({"output.bias", bias, 1, c.vocab_size});
+  return out;
+}
+
 /// Adds the tensors that only layers with parallel streams have. @param add as for add_mamba2
 template <class Add>
 void add_stream_rules(const decoder_config& c, const Add& add) {
@@ -232,7 +267,8 @@ inline void add_tensor(const decoder_config& c, const std::string& stem, tensor_
 
 /// All tensors of a model, layer by layer.
 [[gnu::cold]] inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
-  if (family_of(c.model_type).layer_norms) return encoder_rules(c);
+  if (const family& of = family_of(c.model_type); of.layer_norms)
+    return of.encoder ? encoder_rules(c) : layer_norm_rules(c);
   using enum tensor_role;
   const std::uint64_t hidden = c.hidden_size, input = c.hidden_size_per_layer_input;
   const family& facts = family_of(c.model_type);

@@ -46,12 +46,15 @@ class trace : public stream_trace {
   }
 
   /// Layer norm: (x - mean) / sqrt(variance + eps) * weight + bias, both [width] f32. An empty name means no bias.
-  constexpr value_id layer_norm(value_id x, std::string_view name, std::string_view bias, float eps) {
+  /// @param scale factor of the result
+  constexpr value_id layer_norm(value_id x, std::string_view name, std::string_view bias, float eps, float scale = 1) {
     op o{.kind = op_kind::layer_norm,
          .in = {x, none, none},
          .weight = weight(name, 1, width(x), dtype::f32),
          .second = bias.empty() ? none : weight(bias, 1, width(x), dtype::f32),
          .eps = eps};
+    for (const weight_id id : {o.weight, o.second})
+      if (id != none) graph_.weights[static_cast<std::size_t>(id)].scale = scale;
     if (!(eps > 0)) fail(where(name).view(), "layer_norm expects an epsilon above 0, found 0 or less");
     if (width(x) % 4 != 0) fail(where(name).view(), "a width in multiples of ", 4, "", width(x));
     return push(o, "layer_norm", name, dtype::f32, width(x));
@@ -112,6 +115,12 @@ class trace : public stream_trace {
   constexpr value_id bias(value_id x, std::string_view name) {
     op o{.kind = op_kind::bias, .in = {x, none, none}, .weight = weight(name, 1, width(x), dtype::f32)};
     return push(o, "bias", name, dtype::f32, width(x));
+  }
+
+  /// Logits plus weight; weight [width] f32.
+  constexpr value_id head_bias(value_id x, std::string_view name) {
+    if (width(x) % 4 != 0) fail(where(name).view(), "a width in multiples of ", 4, "", width(x));
+    return bias(x, name);
   }
 
   /// x times a tensor of one number.

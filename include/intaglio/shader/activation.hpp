@@ -79,6 +79,12 @@ struct softcap {
   constexpr real operator()(real gate, real) const { return tanh(gate); }
 };
 
+/// The value itself, for values to which a kernel adds a bias before.
+struct identity {
+  static constexpr std::string_view name = "identity";
+  constexpr real operator()(real gate, real) const { return gate; }
+};
+
 /// An empty type that can be called with gate, or with gate and up.
 template <class F>
 concept element_wise = std::is_empty_v<F> && std::is_default_constructible_v<F> &&

@@ -13,7 +13,10 @@ namespace intaglio::graph {
 struct layer_norm {
   std::string_view weight, bias;  ///< the tensors' names; an empty bias means that there is none
   float eps;                      ///< config.json's layer_norm_eps
-  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const { return t.layer_norm(x, weight, bias, eps); }
+  float scale = 1;                ///< factor of the result
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
+    return t.layer_norm(x, weight, bias, eps, scale);
+  }
 };
 
 }  // namespace intaglio::graph

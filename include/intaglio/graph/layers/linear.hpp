@@ -62,16 +62,19 @@ struct linear {
   }
 };
 
-/// The language model head: logits over the vocabulary. Naming the embedding's tensor ties the two.
+/// The language model head: logits over the vocabulary. Naming the embedding's tensor ties the two. Where a bias is
+/// named, [vocab_size] f32, it is added to the product.
 /// @shape  weight: [vocab_size, hidden_size], held as type (f16, bf16, f32); logits: [tokens, vocab_size] f32
 struct lm_head {
   std::string_view weight;                ///< the tensor's name
   std::uint32_t vocab_size, hidden_size;  ///< its rows and columns
   dtype type = dtype::f16;                ///< the type in which the device holds the head
   float softcap = 0;                      ///< the logits are softcap * tanh(product / softcap); 0: the product
+  std::string_view bias{};                ///< the name of the bias; empty: none
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
-    const ir::value_id product = t.matmul(x, weight, vocab_size, hidden_size, type);
-    const ir::value_id logits = softcap == 0 ? product : t.softcap(product, softcap);
+    const ir::value_id product = t.matmul(x, weight, vocab_size, hidden_size, type),
+                       biased = bias.empty() ? product : t.head_bias(product, bias),
+                       logits = softcap == 0 ? biased : t.softcap(biased, softcap);
     t.output(logits, product);
     return logits;
   }

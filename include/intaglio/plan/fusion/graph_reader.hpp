@@ -50,11 +50,17 @@ class graph_reader {
     return graph_.weights[static_cast<std::size_t>(o.weight)].columns;
   }
   /// Whether an op is the head of a model whose weights have no blocks; it has a kernel of its own, dense_matmul,
-  /// unless it is too wide for that.
+  /// unless it is too wide for that, or no RMSNorm precedes it.
   constexpr bool dense_head(const ir::op& o) const {
     const auto& w = graph_.weights[static_cast<std::size_t>(o.weight)];
     return o.kind == kind::matmul && o.out == graph_.head && intaglio::info(w.type).block_elements == 1 &&
-           w.columns % 8 == 0 && w.columns <= kernels::dense_matmul::most_columns;
+           w.columns % 8 == 0 && w.columns <= kernels::dense_matmul::most_columns && !is_layer_norm(o.in[0]);
+  }
+  /// Whether a value is the result of a LayerNorm.
+  constexpr bool is_layer_norm(ir::value_id id) const {
+    for (const ir::op& o : graph_.ops)
+      if (o.out == id) return o.kind == kind::layer_norm;
+    return false;
   }
   /// Whether an op is a product that ternary_matmul, ternary_float or matmul computes.
   constexpr bool product(const ir::op& o) const {

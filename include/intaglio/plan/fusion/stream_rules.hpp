@@ -151,8 +151,20 @@ class stream_rules : public graph_reader {
     return n;
   }
 
+  /// The bias of logits, in place. It is the kernel gated with an activation that keeps its input.
+  constexpr node head_bias(std::size_t i, node n) {
+    take(n, i);
+    n.lowered = true;
+    n.kernel = kernels::kernel::gated;
+    n.biases = {at(i).weight, at(i).weight, ir::none};
+    n.in = n.up_in = n.stream = at(i).in[0];
+    n.act = shader::identity{};
+    return n;
+  }
+
   /// The bias of a value that is added to the stream, or that is activated without a gate.
   constexpr node bias_add(std::size_t i, node n) {
+    if (at(i).out == graph_.output && uses(at(i).in[0]) == 1) return head_bias(i, n);
     if (const auto g = reader(at(i).out, kind::gated, i);
         g != nowhere && at(g).in[1] == at(i).out && uses(at(i).out) == 2 && uses(at(i).in[0]) == 1) {
       take(n, i);

@@ -14,8 +14,9 @@ struct lowering_of<kernels::gated_kernel> : dispatch_builder {
 
   constexpr void lower(const node& n) {
     d_->label.append(n.by_layer                                      ? "layer_input"
-                     : n.up_in != n.in || n.act != shader::softcap{} ? "ffn_act"
-                                                                     : "softcap");
+                     : n.act == shader::identity{}                   ? "output.bias"
+                     : n.up_in == n.in && n.act == shader::softcap{} ? "softcap"
+                                                                     : "ffn_act");
     d_->activation = &*n.act;
     bind_value("gate", n.in, false);
     if (n.by_layer) bind_of_layer("up", n.up_in, width(n.in));

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// The keys of config.json of decoders with LayerNorms. Key names: transformers' configuration classes of these
+// families, and published files.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "intaglio/io/hf_keys.hpp"
+
+namespace intaglio::io {
+
+/// Keys beside those of hf_key_rules.
+inline constexpr config_key_rule hf_layer_norm_key_rules[] = {
+    {"logit_scale", config_key_use::read, "cohere cohere2"},
+    {"layer_switch", config_key_use::read, "cohere2"},
+    {"order_of_interleaved_layers", config_key_use::read, "cohere2"},
+    {"rotary_pct", config_key_use::read, "cohere2 gpt_neox"},
+    {"use_embedding_sharing", config_key_use::read, "cohere2"},
+    {"use_gated_activation", config_key_use::read, "cohere2"},
+    {"use_parallel_block", config_key_use::read, "cohere2"},
+    {"use_parallel_embedding", config_key_use::harmless},  // how matrices are split among devices
+    {"norm_epsilon", config_key_use::read, "starcoder2"},
+    {"mlp_type", config_key_use::read, "starcoder2"},
+    {"use_qkv_bias", config_key_use::read, "stablelm"},
+    {"use_parallel_residual", config_key_use::read, "stablelm gpt_neox"},
+    // Keys of Falcon.
+    {"num_kv_heads", config_key_use::read, "falcon"},
+    {"multi_query", config_key_use::read, "falcon gpt_bigcode"},
+    {"parallel_attn", config_key_use::read, "falcon"},
+    {"new_decoder_architecture", config_key_use::read, "falcon"},
+    {"bias", config_key_use::own, "falcon"},
+    {"ffn_hidden_size", config_key_use::read, "falcon"},
+    {"activation", config_key_use::read, "falcon"},
+    {"num_ln_in_parallel_attn", config_key_use::read, "falcon"},
+    {"apply_residual_connection_post_layernorm", config_key_use::off},
+    {"n_ctx", config_key_use::harmless},
+    // Keys of GPT-BigCode about how programs run it.
+    {"attention_softmax_in_fp32", config_key_use::harmless},
+    {"scale_attention_softmax_in_fp32", config_key_use::harmless},
+    {"inference_runner", config_key_use::harmless},
+    {"max_batch_size", config_key_use::harmless},
+    {"max_sequence_length", config_key_use::harmless},
+    {"pad_key_length", config_key_use::harmless},
+    {"pre_allocate_kv_cache", config_key_use::harmless},
+    {"validate_runner_input", config_key_use::harmless},
+    {"gradient_checkpointing_func", config_key_use::harmless},
+    {"qk_layernorm", config_key_use::off},
+};
+
+/// A key that only some models' files have, and the value with which the family is computed.
+struct stated_truth {
+  std::string_view families, key;
+  bool value;
+};
+inline constexpr auto layer_norm_truths = std::to_array<stated_truth>({
+    {"cohere2", "use_embedding_sharing", true},
+    {"cohere2", "use_gated_activation", true},
+    {"cohere2", "use_parallel_block", true},
+    {"starcoder2", "use_bias", true},
+    {"stablelm", "use_parallel_residual", false},
+    {"gpt_neox", "use_parallel_residual", true},
+    {"gpt_neox", "attention_bias", true},
+    {"falcon", "multi_query", true},
+    {"gpt_bigcode", "multi_query", true},
+    {"gpt_bigcode", "scale_attn_weights", true},
+    {"falcon", "parallel_attn", true},
+    {"falcon", "new_decoder_architecture", false},
+    {"falcon", "bias", false},
+    {"gpt2", "scale_attn_weights", true},
+    {"gpt2", "scale_attn_by_inverse_layer_idx", false},
+});
+/// The same with a text.
+struct stated_word {
+  std::string_view families, key, value;
+};
+inline constexpr auto layer_norm_words = std::to_array<stated_word>({
+    {"cohere2", "order_of_interleaved_layers", "local_attn_first"},
+    {"cohere2", "position_embedding_type", "rope_gptj"},
+    {"starcoder2", "norm_type", "layer_norm"},
+    {"starcoder2", "mlp_type", "default"},
+});
+
+}  // namespace intaglio::io
