@@ -41,7 +41,8 @@ struct text {
     else data[N - 2] = data[N - 3] = data[N - 4] = '.';
     return *this;
   }
-  constexpr text& append(std::string_view words) {
+  // Cold, so that the calls stay calls: sentences are made where something fails, or once.
+  [[gnu::cold]] constexpr text& append(std::string_view words) {
     for (const char letter : words) append(letter);
     return *this;
   }
@@ -53,7 +54,7 @@ struct text {
   constexpr text& append(bool value) { return append(std::string_view(value ? "true" : "false")); }
 
   template <std::integral T>
-  constexpr text& append(T number) {
+  [[gnu::cold]] constexpr text& append(T number) {
     if (number < T{}) append('-');
     std::uint64_t rest =
         number < T{} ? std::uint64_t{0} - static_cast<std::uint64_t>(number) : static_cast<std::uint64_t>(number);
@@ -67,7 +68,7 @@ struct text {
 
   /// The shortest decimal that reads back as the same number: 0.07, 500000, 1e-5.
   template <std::floating_point T>
-  constexpr text& append(T number) {
+  [[gnu::cold]] constexpr text& append(T number) {
     if (number != number) return append(std::string_view("nan"));
     if (number < 0) append('-');
     double value = static_cast<double>(number < 0 ? -number : number);
@@ -99,7 +100,7 @@ struct text {
 
   /// Appends several parts in order.
   template <class First, class Second, class... Rest>
-  constexpr text& append(const First& first, const Second& second, const Rest&... rest) {
+  [[gnu::cold]] constexpr text& append(const First& first, const Second& second, const Rest&... rest) {
     append(first);
     append(second);
     (append(rest), ...);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -211,5 +212,8 @@ class checkpoint_builder {
   std::vector<std::string> faults_;
   bool biases_stated_ = false;
 };
+
+/// Takes a part of a tensor that a file holds with others.
+using part_receiver = std::function<void(checkpoint_tensor)>;
 
 }  // namespace intaglio::io

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -111,9 +112,8 @@ inline void set_pieces(checkpoint_tensor& tensor, std::vector<tensor_piece> piec
 }
 
 /// Adds the parts of a vector, which follow one another. @param add is called with each part
-template <class Add>
-[[gnu::cold]] void add_bias_parts(checkpoint_builder& builder, const checkpoint_tensor& whole,
-                                  const std::vector<fused_part>& parts, const Add& add) {
+[[gnu::cold]] inline void add_bias_parts(checkpoint_builder& builder, const checkpoint_tensor& whole,
+                                         const std::vector<fused_part>& parts, const part_receiver& add) {
   const auto& layout = info(whole.stored.type);
   const std::uint64_t values = parts.back().first + parts.back().rows;
   if (whole.dimensions != 1 || whole.stored.columns != values || !whole.pieces.empty() || layout.block_elements != 1)
@@ -131,9 +131,9 @@ template <class Add>
 }
 
 /// Adds a tensor, or the parts of a fused one. @param turned applied to q and k
-template <class Turned>
-[[gnu::cold]] void add_parts(checkpoint_builder& builder, checkpoint_tensor whole, const Turned& turned) {
-  const auto add = [&](checkpoint_tensor tensor) {
+[[gnu::cold]] inline void add_parts(checkpoint_builder& builder, checkpoint_tensor whole,
+                                    const std::function<void(checkpoint_tensor&)>& turned) {
+  const part_receiver add = [&](checkpoint_tensor tensor) {
     for (const std::string_view each : {".attn_q.weight", ".attn_k.weight", ".attn_q.bias", ".attn_k.bias"})
       if (tensor.stored.name.ends_with(each)) turned(tensor);
     if (family_of(builder.config().model_type).latent && is_latent_rotated(tensor.stored.name)) turned(tensor);

@@ -97,9 +97,9 @@ inline std::vector<gathered_part> gathered_parts(const decoder_config& c, std::s
 }
 
 /// Adds the parts of an interleaved vector. @param all number of its values  @param add is called with each part
-template <class Add>
-void add_gathered_values(checkpoint_builder& builder, const checkpoint_tensor& whole,
-                         const std::vector<gathered_part>& parts, std::uint64_t all, const Add& add) {
+[[gnu::cold]] inline void add_gathered_values(checkpoint_builder& builder, const checkpoint_tensor& whole,
+                                              const std::vector<gathered_part>& parts, std::uint64_t all,
+                                              const part_receiver& add) {
   if (whole.stored.columns != all || info(whole.stored.type).block_elements != 1 || !whole.pieces.empty())
     return builder.fault("values of " + printable(whole.stored_name, 100) + ": expected " + std::to_string(all) +
                          ", found " + std::to_string(whole.stored.columns));
@@ -122,8 +122,8 @@ void add_gathered_values(checkpoint_builder& builder, const checkpoint_tensor& w
 }
 
 /// Adds the parts of an interleaved tensor. @return false: it is not interleaved  @param add is called with each part
-template <class Add>
-bool add_gathered(checkpoint_builder& builder, const checkpoint_tensor& whole, const Add& add) {
+[[gnu::cold]] inline bool add_gathered(checkpoint_builder& builder, const checkpoint_tensor& whole,
+                                       const part_receiver& add) {
   const auto parts = gathered_parts(builder.config(), whole.stored.name);
   if (parts.empty()) return false;
   const auto shown = printable(whole.stored_name, 100);

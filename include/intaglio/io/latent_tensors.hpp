@@ -30,8 +30,8 @@ inline constexpr std::string_view latent_keys_values = "attn_kv_b.weight";
 /// Adds the matrices of keys and of values, one for each head, from the matrix that has the rows of a head's keys in
 /// front of those of its values. Floats are read where they are, with strides. Blocks of keys, which hold neighbours in
 /// a row, are decoded on reading, to f16. @return whether this was such a matrix  @param add is called with each part
-template <class Add>
-[[gnu::cold]] bool add_latent_heads(checkpoint_builder& builder, const checkpoint_tensor& whole, const Add& add) {
+[[gnu::cold]] inline bool add_latent_heads(checkpoint_builder& builder, const checkpoint_tensor& whole,
+                                           const part_receiver& add) {
   const decoder_config& c = builder.config();
   if (!family_of(c.model_type).latent || !whole.stored.name.ends_with("." + std::string(latent_keys_values)))
     return false;

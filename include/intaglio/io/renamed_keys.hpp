@@ -141,7 +141,7 @@ inline std::string json_shown(const nlohmann::json& value) {
     if (absent && row.needed) document.refuse(row.key, row.json, "nothing");
     if (absent) continue;
     for (const nlohmann::json& each : found->is_array() ? *found : nlohmann::json::array({*found}))
-      if (each != nlohmann::json::parse(row.json)) document.refuse(row.key, row.json, json_shown(each));
+      if (json_shown(each) != row.json) document.refuse(row.key, row.json, json_shown(each));
   }
 }
 
