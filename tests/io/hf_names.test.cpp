@@ -136,6 +136,8 @@ TEST_CASE("hf_names: a GGUF name goes back to the one it came from") {
       }
       continue;
     }
+    if (of.type == architecture::exaone || of.type == architecture::minimax_m2 || of.type == architecture::hunyuan_moe)
+      continue;  // written under other names (tests/io/renamed_tensors.test.cpp)
     for (const auto& [hf, gguf] : hf_parts(of)) {
       if (!of.norms_behind && hf == "pre_feedforward_layernorm") continue;  // read as the same, written otherwise
       for (const char* end : {".weight", ".bias"}) {
