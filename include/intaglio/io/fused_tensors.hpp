@@ -85,7 +85,7 @@ struct fused_part {
   for (const std::string_view tail : {"attn_qkv.weight", "attn_qkv.bias", "ffn_up.weight", "ssm_in.weight",
                                       "altup_proj.weight", "altup_unembd_proj.weight"}) {
     if ((dot == name.npos) != tail.starts_with("altup_")) continue;
-    if (tail == "attn_qkv.weight" && family_of(c.model_type).joined != joined_qkv::none) continue;  // written apart
+    if (tail.starts_with("attn_qkv.") && family_of(c.model_type).joined != joined_qkv::none) continue;  // written apart
     std::string whole = std::string(name.substr(0, dot == name.npos ? 0 : dot + 1)) + std::string(tail);
     const auto parts = fused_parts(c, whole, true);
     for (const fused_part& part : parts) {
