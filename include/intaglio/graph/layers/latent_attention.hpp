@@ -25,6 +25,7 @@ struct latent_attention {
   rope_parameters rope;                                      ///< of the rotated channels
   float scale, eps;                                          ///< factor of scores; epsilon of the norms
 
+  /// Latent attention of a model.
   constexpr latent_attention(const decoder_config& c)  // NOLINT: a config is what describes it
       : hidden_size(c.hidden_size), num_attention_heads(c.num_attention_heads), head_dim(c.head_dim),
         q_lora_rank(c.q_lora_rank), kv_lora_rank(c.kv_lora_rank), v_head_dim(c.v_head_dim), rotated(c.rotary_dim),
