@@ -70,7 +70,7 @@ inline constexpr auto layer_norm_truths = std::to_array<stated_truth>({
     {"gpt2", "scale_attn_weights", true},
     {"gpt2", "scale_attn_by_inverse_layer_idx", false},
 });
-/// The same with a text.
+/// A text that a key of a config must have, if the key is there.
 struct stated_word {
   std::string_view families, key, value;
 };
