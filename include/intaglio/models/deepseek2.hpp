@@ -4,53 +4,17 @@
 // deepseek_v3 and glm4_moe_lite; values from the published config.json.
 #pragma once
 
-#include "intaglio/core/compiler.hpp"
-#include "intaglio/core/fits_together.hpp"
-
-#include "intaglio/graph/layers/embedding.hpp"
 #include "intaglio/graph/layers/latent_attention.hpp"
-#include "intaglio/graph/layers/linear.hpp"
-#include "intaglio/graph/layers/rms_norm.hpp"
-#include "intaglio/graph/layers/shared_expert.hpp"
+#include "intaglio/models/glm4moe.hpp"
 
 namespace intaglio::models {
-
-/// The blocks of a model with latent attention, whose layers with mixtures are behind dense layers.
-/// @shape  x, out: [tokens, hidden_size] f32
-template <dtype W>
-struct deepseek2_blocks {
-  const decoder_config* config;  ///< of the model
-
-  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
-    using namespace intaglio::graph;
-    const decoder_config& c = *config;
-    if (c.num_hidden_layers > layer_pattern::max_period) {
-      t.fail("repeat", "at most ", layer_pattern::max_period, " layers", c.num_hidden_layers);
-      return x;
-    }
-    const auto kinds =
-        numbered_kinds<bool>::of(c.num_hidden_layers, [&](std::uint32_t layer) { return !c.has_experts(layer); });
-    const auto attention =
-        residual(rms_norm{"attn_norm.weight", c.rms_norm_eps} | latent_attention<W>{c} |
-                 linear<W>{"attn_output.weight", c.num_attention_heads * c.v_head_dim, c.hidden_size});
-    return t.repeat_kinds(x, c.num_hidden_layers, kinds.pattern, kinds.count, [&](std::uint8_t kind, ir::value_id in) {
-      return (attention | ffn_or_mixture<W>{&c, c.rms_norm_eps, kinds.traits[kind], ffn_norm_of(c)}).forward(t, in);
-    });
-  }
-};
 
 /// The layers of a model with latent attention, for a model type and for plans that are made at run time. `c` must
 /// outlive them.
 template <dtype W>
 constexpr auto deepseek2_graph(const decoder_config& c, dtype head, dtype embedding_type) {
-  using namespace intaglio::graph;
-  // clang-format off
-  return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type}
-       | deepseek2_blocks<W>{&c}
-       | rms_norm{"output_norm.weight", c.rms_norm_eps}
-       | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
-                 c.tie_word_embeddings ? embedding_type : head};
-  // clang-format on
+  return dense_first_graph<W, graph::latent_attention<W>>(c, c.num_attention_heads * c.v_head_dim, head,
+                                                          embedding_type);
 }
 
 /// The type of a model.

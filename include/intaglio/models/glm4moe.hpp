@@ -16,13 +16,13 @@
 
 namespace intaglio::models {
 
-/// The blocks of a model whose layers with mixtures are behind dense layers. Biases and norms of q and k are there
-/// where the config says so.
+/// The blocks of a model whose layers with mixtures are behind dense layers.
 /// @shape  x, out: [tokens, hidden_size] f32
-/// @tparam N norms of heads  @tparam B biases of q, k and v
-template <dtype W, graph::qk_norm N = graph::qk_norm::rms, graph::qkv_bias B = graph::qkv_bias::added>
-struct glm4moe_blocks {
+/// @tparam Attention a layer that is made of a config, without its output projection
+template <dtype W, class Attention>
+struct dense_first_blocks {
   const decoder_config* config;  ///< of the model
+  std::uint32_t attended;        ///< width of what attention gives
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     using namespace intaglio::graph;
@@ -33,27 +33,35 @@ struct glm4moe_blocks {
     }
     const auto kinds =
         numbered_kinds<bool>::of(c.num_hidden_layers, [&](std::uint32_t layer) { return !c.has_experts(layer); });
-    const auto attention =
-        residual(rms_norm{"attn_norm.weight", c.rms_norm_eps} | self_attention<W, input_type<W>, N, B>{c} |
-                 linear<W>{"attn_output.weight", c.q_size(), c.hidden_size});
+    const auto attention = residual(rms_norm{"attn_norm.weight", c.rms_norm_eps} | Attention{c} |
+                                    linear<W>{"attn_output.weight", attended, c.hidden_size});
     return t.repeat_kinds(x, c.num_hidden_layers, kinds.pattern, kinds.count, [&](std::uint8_t kind, ir::value_id in) {
       return (attention | ffn_or_mixture<W>{&c, c.rms_norm_eps, kinds.traits[kind], ffn_norm_of(c)}).forward(t, in);
     });
   }
 };
 
-/// The layers of a GLM-4.5, for a model type and for plans that are made at run time. `c` must outlive them.
-/// @tparam N norms of heads  @tparam B biases of q, k and v
-template <dtype W, graph::qk_norm N = graph::qk_norm::rms, graph::qkv_bias B = graph::qkv_bias::added>
-constexpr auto glm4moe_graph(const decoder_config& c, dtype head, dtype embedding_type) {
+/// The layers of a model whose layers with mixtures are behind dense layers. `c` must outlive them.
+/// @tparam Attention as for dense_first_blocks  @param attended width of what attention gives
+template <dtype W, class Attention>
+constexpr auto dense_first_graph(const decoder_config& c, std::uint32_t attended, dtype head, dtype embedding_type) {
   using namespace intaglio::graph;
   // clang-format off
   return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type}
-       | glm4moe_blocks<W, N, B>{&c}
+       | dense_first_blocks<W, Attention>{&c, attended}
        | rms_norm{"output_norm.weight", c.rms_norm_eps}
        | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
                  c.tie_word_embeddings ? embedding_type : head};
   // clang-format on
+}
+
+/// The layers of a GLM-4.5, for a model type and for plans that are made at run time. Biases and norms of q and k are
+/// there where the config says so. `c` must outlive the layers.
+/// @tparam N norms of heads  @tparam B biases of q, k and v
+template <dtype W, graph::qk_norm N = graph::qk_norm::rms, graph::qkv_bias B = graph::qkv_bias::added>
+constexpr auto glm4moe_graph(const decoder_config& c, dtype head, dtype embedding_type) {
+  return dense_first_graph<W, graph::self_attention<W, graph::input_type<W>, N, B>>(c, c.q_size(), head,
+                                                                                    embedding_type);
 }
 
 /// The type of a model.
