@@ -11,7 +11,11 @@
 #include <thread>
 #include <vector>
 
+#include "bench/measuring.hpp"
+
 namespace {
+
+using intaglio::bench::median;
 
 using clock_type = std::chrono::steady_clock;
 using teller = intaglio::session<intaglio::models::fable>;
@@ -19,11 +23,6 @@ constexpr auto prompt = "Tell me a story about a clever crow.";
 
 double seconds_since(clock_type::time_point start) {
   return std::chrono::duration<double>(clock_type::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
 }
 
 /// Tokens a second where each token is waited for.
