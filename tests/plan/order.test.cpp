@@ -63,9 +63,14 @@ static_assert(barriers({}, {of_block(0, {writes(0, 16), reads(16, 16)}), of_bloc
 static_assert(barriers({}, {of_block(0, {reads(16, 16)}), of_block(1, {writes(16, 16)})}, 4, third) == 0b11,
               "in the fourth layer the first kind follows the second");
 // As many layers as show every pair of neighbours, ending as the last layer does.
-static_assert(plan::layers_to_walk({}, 30) == 2 && plan::layers_to_walk(third, 5) == 5 &&
-              plan::layers_to_walk(third, 6) == 6 && plan::layers_to_walk(third, 8) == 8);
-static_assert(plan::layers_to_walk({6, {0, 0, 0, 0, 0, 1}}, 34) == 16 && 34 % 6 == 16 % 6);
+static_assert(plan::layers_to_walk({}, 0) == 0 && plan::layers_to_walk({}, 1) == 1 &&
+              plan::layers_to_walk({}, 30) == 2);
+static_assert(
+    plan::layers_to_walk(third, 5) == 4 && plan::layers_to_walk(third, 6) == 6 && plan::layers_to_walk(third, 8) == 4,
+    "the pairs 00, 01 and 10 occur in the first four layers; the sixth layer is of kind 1, the others of kind 0");
+static_assert(plan::layers_to_walk({6, {0, 0, 0, 0, 0, 1}}, 34) == 7);
+// A list that does not repeat: one layer of another kind in front of all others, or between them.
+static_assert(plan::layers_to_walk({47, {1}}, 47) == 3 && plan::layers_to_walk({40, {0, 0, 0, 0, 1}}, 40) == 6);
 }  // namespace
 
 TEST_CASE("one barrier serves several hazards", "[plan][order]") {

@@ -4,6 +4,8 @@
 // prologue, a block of another kind, or one of the same kind precedes it.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <vector>
 
 #include "intaglio/plan/table.hpp"
@@ -45,10 +47,19 @@ class pending_accesses {
 };
 
 /// Number of layers to walk from the first on, so that every pair of neighbouring kinds occurs, and the last layer has
-/// the kind that precedes the epilogue.
+/// the kind that precedes the epilogue. Blocks in which a dispatch has a barrier need no more: no access before that
+/// barrier is pending in the next layer.
 constexpr std::uint32_t layers_to_walk(const layer_pattern& pattern, std::uint32_t layers) {
-  const std::uint32_t twice = 2 * pattern.period;
-  return layers <= twice ? layers : twice + layers % pattern.period;
+  if (layers == 0) return 0;
+  std::array<std::uint64_t, layer_pattern::max_kinds> seen{};  // by kind: one bit for each kind that followed it
+  std::uint32_t walked = 1;
+  for (std::uint32_t layer = 1; layer < layers; ++layer) {
+    std::uint64_t& after = seen[pattern(layer - 1)];
+    const std::uint64_t kind = std::uint64_t{1} << pattern(layer);
+    if ((after & kind) == 0) after |= kind, walked = layer + 1;
+  }
+  while (pattern(walked - 1) != pattern(layers - 1)) ++walked;
+  return walked;
 }
 
 /// Sets `barrier` of all dispatches.

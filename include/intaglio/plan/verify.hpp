@@ -212,6 +212,16 @@ constexpr dispatch copy_in(const table& t, const sequence& s) {
   return out;
 }
 
+/// Whether each kind of layer has a dispatch with a barrier, so that no access is pending for longer than a layer.
+constexpr bool every_kind_has_a_barrier(const sequence& s) {
+  std::uint64_t kinds = 0;
+  for (const dispatch& d : s.period)
+    if (d.barrier) kinds |= std::uint64_t{1} << d.block;
+  for (std::uint32_t layer = 0; layer < (std::min)(s.pattern.period, s.layers); ++layer)
+    if ((kinds >> s.pattern(layer) & 1) == 0) return false;
+  return true;
+}
+
 /// Checks that every hazard has a barrier. It walks the recorded order: the prologue, layers until all pairs of
 /// neighbouring kinds have occurred, the epilogue.
 [[gnu::cold]] constexpr bool hazards(const table& t, const sequence& s, text<256>& out) {
@@ -230,7 +240,9 @@ constexpr dispatch copy_in(const table& t, const sequence& s) {
     return true;
   };
   if (!walk(s.prologue, 0)) return false;
-  const std::uint32_t stretches = s.resident.empty() ? layers_to_walk(s.pattern, s.layers) : 1;
+  const std::uint32_t stretches = !s.resident.empty()           ? 1
+                                  : every_kind_has_a_barrier(s) ? layers_to_walk(s.pattern, s.layers)
+                                                                : s.layers;
   for (std::uint32_t i = 0; i < stretches; ++i)
     if (!walk(s.stretch(i), i)) return false;
   return walk(s.epilogue, s.repeats());
