@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "intaglio/core/by_pointer.hpp"
 #include "intaglio/ir/op.hpp"
 
 namespace intaglio::ir {
@@ -120,9 +121,10 @@ class trace_writer {
   constexpr weight_id weight(std::string_view name, std::uint32_t rows, std::uint32_t columns, dtype type) {
     if (name.size() >= 48) fail("weight", "expected a tensor name under 48 characters");
     const std::uint64_t kind = section_ == section::period ? std::uint64_t{1} << block_ : 0;
-    for (std::size_t i = 0; i < graph_.weights.size(); ++i) {
-      auto& known = graph_.weights[i];
-      if (known.name.view() != name || (known.where == section::period) != (section_ == section::period)) continue;
+    for (ir::weight& known : by_pointer(graph_.weights)) {
+      if (known.name.size != name.size() || !(known.name == name) ||
+          (known.where == section::period) != (section_ == section::period))
+        continue;
       const bool alike = known.type == type && known.rows == rows && known.columns == columns;
       if (!alike && kind != 0 && (known.kinds & kind) == 0) continue;  // layers of another kind may differ
       if (known.rows != rows || known.columns != columns)
@@ -133,7 +135,7 @@ class trace_writer {
         fail(where(name).view(), sentence.view());
       }
       known.kinds |= kind;
-      return static_cast<weight_id>(i);
+      return static_cast<weight_id>(&known - graph_.weights.data());
     }
     graph_.weights.push_back({text<48>{name}, rows, columns, type, section_, kind});
     return static_cast<weight_id>(graph_.weights.size()) - 1;
@@ -142,7 +144,7 @@ class trace_writer {
   constexpr value_id push(op o, std::string_view layer, std::string_view name, dtype type, std::uint32_t width) {
     o.where = section_;
     o.block = block_;
-    o.layer.append(layer).append(" ").append(name.substr(0, 38));
+    o.layer.append(layer).append(' ').append(name.substr(0, 38));
     o.out = static_cast<value_id>(graph_.values.size());
     graph_.values.push_back({type, width, section_, text<32>{layer}});
     graph_.ops.push_back(o);

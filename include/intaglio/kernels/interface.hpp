@@ -3,7 +3,7 @@
 // workgroup width. kernels/reflection.hpp compares every SPIR-V module with its interface at compile time.
 #pragma once
 
-#include "intaglio/core/compiler.hpp"
+#include "intaglio/core/message.hpp"
 
 #include <array>
 #include <cstddef>
@@ -39,6 +39,16 @@ inline constexpr std::size_t max_specialization_constants = 48;
 /// The push constant bytes that every Vulkan device offers; a kernel may not need more.
 inline constexpr std::uint32_t max_push_constant_bytes = 128;
 
+/// Index of the entry with a name, or Count if there is none.
+template <class Named, std::size_t Count>
+constexpr std::size_t index_of_name(const std::array<Named, Count>& among, std::string_view wanted) {
+  const std::size_t size = wanted.size();
+  const Named* const all = among.data();
+  for (std::size_t i = 0; i < Count; ++i)
+    if (all[i].name.size() == size && are_equal(all[i].name, wanted)) return i;
+  return Count;
+}
+
 /// The interface of one kernel. Specialization constant 0 is always the workgroup's width in x.
 struct kernel_interface {
   std::string_view name;
@@ -70,19 +80,9 @@ struct kernel_interface {
   }
 
   /// Index of a push constant by name, or push.size() if there is none.
-  constexpr std::size_t push_index(std::string_view wanted) const {
-    for (std::size_t i = 0; i < push.size() && !push[i].name.empty(); ++i)
-      if (push[i].name == wanted) return i;
-    return push.size();
-  }
+  constexpr std::size_t push_index(std::string_view wanted) const { return index_of_name(push, wanted); }
   constexpr std::size_t specialization_index(std::string_view wanted) const {
-    std::size_t i = 0;
-    for (const specialization_constant& each : specialization) {
-      if (each.name.empty()) break;
-      if (each.name.size() == wanted.size() && each.name == wanted) return i;
-      ++i;
-    }
-    return specialization.size();
+    return index_of_name(specialization, wanted);
   }
 };
 

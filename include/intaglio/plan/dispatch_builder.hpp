@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <type_traits>
 
@@ -90,13 +91,12 @@ class dispatch_builder {
     bind_weight(name, w);
   }
   /// Binds several vectors that are stored one after the other.
-  template <std::size_t Count>
-  constexpr void bind_vectors(std::string_view name, const std::array<ir::weight_id, Count>& ids) {
-    weight w{.source_count = Count,
+  constexpr void bind_vectors(std::string_view name, std::span<const ir::weight_id> ids) {
+    weight w{.source_count = static_cast<std::uint8_t>(ids.size()),
              .per_layer = tensor(ids[0]).where == ir::section::period,
              .layout = weight_layout::vector_f32,
              .rows = 1};
-    for (std::size_t i = 0; i < Count; ++i) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
       w.sources[i] = tensor(ids[i]).name;
       w.source_rows[i] = tensor(ids[i]).columns;
       w.columns += w.source_rows[i];

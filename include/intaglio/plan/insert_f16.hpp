@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/by_pointer.hpp"
 #include "intaglio/core/message.hpp"
 #include "intaglio/kernels/attention_f16.hpp"
 #include "intaglio/kernels/batch_tile.hpp"
@@ -30,9 +31,11 @@ constexpr kernels::f16_order order_of_f16(const ir::graph& g, ir::weight_id id) 
 constexpr void insert_f16(ir::graph& g, const profile& target, bool chunk, std::uint32_t tokens,
                           std::vector<node>& nodes) {
   bool coded = chunk && target.chunk_attention == chunk_arithmetic::f16;
-  for (const node& n : nodes) coded = coded || (chunk && n.kernel == kernels::kernel::matmul);
+  for (const node& n : by_pointer(nodes)) coded = coded || (chunk && n.kernel == kernels::kernel::matmul);
+  bool routes = false;
+  for (const node& n : by_pointer(nodes)) routes = routes || n.kernel == kernels::kernel::route;
   std::vector<node> out;
-  for (node& n : nodes) {
+  for (node& n : by_pointer(nodes)) {
     const std::uint32_t rows = rows_together(g, n);
     const bool head = !chunk && n.kernel == kernels::kernel::dense_matmul;
     const std::uint32_t columns =
@@ -41,7 +44,9 @@ constexpr void insert_f16(ir::graph& g, const profile& target, bool chunk, std::
         n.kernel == kernels::kernel::attention && coded && n.head_dim % step == 0 && n.value_dim % step == 0)
       n.kernel = kernels::kernel::attention_f16;
     bool chooses = false;
-    for (const node& other : nodes) chooses = chooses || (other.kernel == kernels::kernel::route && other.in == n.out);
+    if (columns != 0 && routes)
+      for (const node& other : by_pointer(nodes))
+        chooses = chooses || (other.kernel == kernels::kernel::route && other.in == n.out);
     if (columns == 0 || columns % kernels::chunk_columns != 0 || rows % 4 != 0 || n.experts != 0 || chooses) {
       out.push_back(n);
       continue;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/by_pointer.hpp"
 #include "intaglio/core/message.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
 #include "intaglio/plan/insert_node.hpp"
@@ -16,7 +17,7 @@ namespace intaglio::plan {
 /// converted. Workgroups that converted eight tokens each would take longer for that than for the product.
 constexpr void insert_fixed(ir::graph& g, std::vector<node>& nodes) {
   std::vector<node> out;
-  for (node& n : nodes) {
+  for (node& n : by_pointer(nodes)) {
     const std::uint32_t rows = rows_together(g, n);
     const bool has_blocks = n.kernel == kernels::kernel::matmul &&
                             !kernels::is_dense(*codec_of(g.weights[static_cast<std::size_t>(n.weights[0])].type));

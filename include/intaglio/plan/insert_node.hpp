@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "intaglio/core/by_pointer.hpp"
 #include "intaglio/ir/op.hpp"
 #include "intaglio/plan/node.hpp"
 
@@ -35,7 +36,7 @@ constexpr node insert_in_front(ir::graph& g, node& n, kernels::kernel kernel, co
 /// @param same whether a node's `weights[0]`, which names a codec, leads to the same input as n's
 template <class Same>
 constexpr const node* made_before(const std::vector<node>& nodes, const node& n, Same&& same) {
-  for (const node& each : nodes)
+  for (const node& each : by_pointer(nodes))
     if (each.kernel == n.kernel && each.where == n.where && each.block == n.block && each.in == n.in &&
         each.norm == n.norm && each.eps == n.eps && each.prologue == n.prologue && each.top_k == n.top_k &&
         same(each.weights[0], n.weights[0]))

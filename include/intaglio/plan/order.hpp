@@ -8,34 +8,37 @@
 #include <cstdint>
 #include <vector>
 
+#include "intaglio/core/by_pointer.hpp"
 #include "intaglio/plan/table.hpp"
 
 namespace intaglio::plan {
 
 /// True if two accesses conflict: they overlap and at least one writes, so their order matters.
 constexpr bool conflict(const access& a, const access& b) {
-  if (!a.write && !b.write) return false;
-  return a.where == b.where && a.slot == b.slot && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+  return (a.write || b.write) && a.where == b.where && a.slot == b.slot && a.offset < b.offset + b.bytes &&
+         b.offset < a.offset + a.bytes;
 }
 
 /// The accesses since the last barrier.
 class pending_accesses {
  public:
   constexpr bool hazard(const dispatch& d, std::uint32_t layer) const {
-    for (const auto& earlier : pending_)
-      for (std::size_t i = 0; i < d.access_count; ++i) {
-        const access& later = d.accesses[i];
-        const bool cached = later.where == region::keys || later.where == region::values ||
-                            later.where == region::kept || later.where == region::pool_keys ||
-                            later.where == region::pool_values;
-        if (cached && earlier.layer != layer) continue;  // every layer has a cache of its own
-        if (conflict(earlier.what, later)) return true;
-      }
+    for (const access& later : pointed<const access>{d.accesses.data(), d.accesses.data() + d.access_count}) {
+      const bool cached = later.where == region::keys || later.where == region::values || later.where == region::kept ||
+                          later.where == region::pool_keys ||
+                          later.where == region::pool_values;  // every layer has a cache of its own
+      for (const entry& earlier : writes_.all())
+        if (!(cached && earlier.layer != layer) && conflict(earlier.what, later)) return true;
+      if (!later.write) continue;
+      for (const entry& earlier : reads_.all())
+        if (!(cached && earlier.layer != layer) && conflict(earlier.what, later)) return true;
+    }
     return false;
   }
-  constexpr void barrier() { pending_.clear(); }
+  constexpr void barrier() { writes_.clear(), reads_.clear(); }
   constexpr void add(const dispatch& d, std::uint32_t layer) {
-    for (std::size_t i = 0; i < d.access_count; ++i) pending_.push_back({d.accesses[i], layer});
+    for (const access& each : pointed<const access>{d.accesses.data(), d.accesses.data() + d.access_count})
+      (each.write ? writes_ : reads_).add({each, layer});
   }
 
  private:
@@ -43,7 +46,22 @@ class pending_accesses {
     access what;
     std::uint32_t layer;
   };
-  std::vector<entry> pending_;
+  /// A list that keeps its elements when it is cleared, because constant evaluations destroy them one by one.
+  class list {
+   public:
+    constexpr pointed<const entry> all() const { return {entries_.data(), entries_.data() + count_}; }
+    constexpr void clear() { count_ = 0; }
+    constexpr void add(const entry& added) {
+      if (count_ == entries_.size()) entries_.push_back(added);
+      else entries_[count_] = added;
+      ++count_;
+    }
+
+   private:
+    std::vector<entry> entries_;
+    std::size_t count_ = 0;
+  };
+  list writes_, reads_;
 };
 
 /// Number of layers to walk from the first on, so that every pair of neighbouring kinds occurs, and the last layer has
@@ -62,12 +80,18 @@ constexpr std::uint32_t layers_to_walk(const layer_pattern& pattern, std::uint32
   return walked;
 }
 
+/// Whether a layer and the two layers in front of it are of one kind. It leaves the pending accesses of the layer in
+/// front of it, so that it need not be walked.
+constexpr bool is_third_of_its_kind(const layer_pattern& pattern, std::uint32_t layer) {
+  return layer >= 2 && pattern(layer) == pattern(layer - 1) && pattern(layer) == pattern(layer - 2);
+}
+
 /// Sets `barrier` of all dispatches.
 constexpr void order(std::vector<dispatch>& prologue, std::vector<dispatch>& period, std::vector<dispatch>& epilogue,
                      const layer_pattern& pattern, std::uint32_t layers) {
   pending_accesses pending;
   auto walk = [&](std::vector<dispatch>& part, std::uint32_t layer, std::uint8_t kind = 0) {
-    for (auto& d : part) {
+    for (dispatch& d : by_pointer(part)) {
       if (d.block != kind) continue;
       if (!d.barrier && pending.hazard(d, layer)) d.barrier = true;
       if (d.barrier) pending.barrier();
@@ -75,7 +99,9 @@ constexpr void order(std::vector<dispatch>& prologue, std::vector<dispatch>& per
     }
   };
   walk(prologue, 0);
-  for (std::uint32_t layer = 0; layer < layers_to_walk(pattern, layers); ++layer) walk(period, layer, pattern(layer));
+  const std::uint32_t walked = layers_to_walk(pattern, layers);
+  for (std::uint32_t layer = 0; layer < walked; ++layer)
+    if (!is_third_of_its_kind(pattern, layer)) walk(period, layer, pattern(layer));
   walk(epilogue, layers);
 }
 

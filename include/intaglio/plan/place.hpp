@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "intaglio/core/by_pointer.hpp"
 #include "intaglio/core/checked.hpp"
 #include "intaglio/plan/node.hpp"
 #include "intaglio/plan/table.hpp"
@@ -36,17 +37,13 @@ struct placement {
 /// The smallest offset at which `bytes` fit between the placed values that live at the same time (first fit by offset).
 constexpr std::uint64_t first_fit(const std::vector<placed_value>& placed, const placed_value& wanted) {
   std::uint64_t offset = 0;
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (const auto& other : placed) {
-      const bool together = other.first <= wanted.last && wanted.first <= other.last;
-      const bool overlap = offset < other.offset + other.bytes && other.offset < offset + wanted.bytes;
-      if (together && overlap) {
-        offset = aligned(other.offset + other.bytes);
-        moved = true;
-      }
-    }
-  }
+  const placed_value* const all = placed.data();
+  const std::size_t count = placed.size();
+  // Goes round until `count` values in a row leave the offset as it is.
+  for (std::size_t at = 0, left = count; left != 0; at = at + 1 == count ? 0 : at + 1, --left)
+    if (all[at].first <= wanted.last && wanted.first <= all[at].last && offset < all[at].offset + all[at].bytes &&
+        all[at].offset < offset + wanted.bytes)
+      offset = aligned(all[at].offset + all[at].bytes), left = count;
   return offset;
 }
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "intaglio/core/compiler.hpp"
+#include "intaglio/core/message.hpp"
 
 namespace intaglio::plan {
 
@@ -53,8 +53,8 @@ inline constexpr std::array rules{
     rule{"by_features", "matmul, add", "the down vectors of the features that count, one after the other"},
 };
 constexpr std::uint8_t rule_index(std::string_view name) {
-  for (std::size_t i = 1; i < rules.size(); ++i)
-    if (rules[i].name == name) return static_cast<std::uint8_t>(i);
+  for (std::uint8_t i = 1; i < rules.size(); ++i)
+    if (are_equal(rules[i].name, name)) return i;
   return 0;
 }
 

@@ -240,11 +240,10 @@ constexpr bool every_kind_has_a_barrier(const sequence& s) {
     return true;
   };
   if (!walk(s.prologue, 0)) return false;
-  const std::uint32_t stretches = !s.resident.empty()           ? 1
-                                  : every_kind_has_a_barrier(s) ? layers_to_walk(s.pattern, s.layers)
-                                                                : s.layers;
+  const bool all = !s.resident.empty() || !every_kind_has_a_barrier(s);
+  const std::uint32_t stretches = all ? s.repeats() : layers_to_walk(s.pattern, s.layers);
   for (std::uint32_t i = 0; i < stretches; ++i)
-    if (!walk(s.stretch(i), i)) return false;
+    if ((all || !is_third_of_its_kind(s.pattern, i)) && !walk(s.stretch(i), i)) return false;
   return walk(s.epilogue, s.repeats());
 }
 

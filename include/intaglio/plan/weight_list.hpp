@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "intaglio/core/by_pointer.hpp"
 #include "intaglio/plan/table.hpp"
 
 namespace intaglio::plan {
@@ -16,10 +17,10 @@ class weight_list {
   std::uint64_t global_bytes = 0, layer_bytes = 0;
 
   constexpr std::uint32_t slot(weight w) {
-    for (std::uint32_t i = 0; i < weights.size(); ++i) {
-      if (!is_same(weights[i], w)) continue;
-      weights[i].kinds |= w.kinds;
-      return i;
+    for (weight& known : by_pointer(weights)) {
+      if (!is_same(known, w)) continue;
+      known.kinds |= w.kinds;
+      return static_cast<std::uint32_t>(&known - weights.data());
     }
     auto& end = w.per_layer ? layer_bytes : global_bytes;
     w.offset = end;
@@ -30,12 +31,12 @@ class weight_list {
 
  private:
   static constexpr bool is_same(const weight& a, const weight& b) {
-    if (a.layout != b.layout || a.per_layer != b.per_layer || a.source_count != b.source_count || a.order != b.order ||
-        a.codec != b.codec || a.rope != b.rope || a.head_dim != b.head_dim || a.scale != b.scale || a.rows != b.rows ||
-        a.columns != b.columns)
+    if (a.rows != b.rows || a.columns != b.columns || a.layout != b.layout || a.per_layer != b.per_layer ||
+        a.source_count != b.source_count || a.order != b.order || a.codec != b.codec || a.rope != b.rope ||
+        a.head_dim != b.head_dim || a.scale != b.scale)
       return false;
     for (std::size_t s = 0; s < a.source_count; ++s)
-      if (a.sources[s] != b.sources[s].view()) return false;
+      if (a.sources[s].size != b.sources[s].size || !(a.sources[s] == b.sources[s].view())) return false;
     return true;
   }
 };

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "intaglio/core/dtype.hpp"
@@ -18,29 +19,54 @@ namespace intaglio::plan {
 /// A graph whose ops are being merged.
 class graph_reader {
  public:
-  constexpr explicit graph_reader(const ir::graph& g) : graph_(g) {
+  constexpr explicit graph_reader(const ir::graph& g) : graph_(g), ops_(g.ops.data()) {
+    // resize() is not a constant expression on clang 16 with libstdc++ 12
     for (std::size_t i = 0; i < g.values.size(); ++i)
-      uses_.push_back(0);  // resize() is not a constant expression on clang 16 with libstdc++ 12
-    for (const auto& o : g.ops)
-      for (const auto id : o.in)
-        if (id != ir::none) ++uses_[static_cast<std::size_t>(id)];
+      uses_.push_back(0), makers_.push_back(nowhere), first_.push_back(no_operand);
+    for (std::size_t i = 0; i < g.ops.size(); ++i) {
+      taken_.push_back(0);
+      if (g.ops[i].out != ir::none) makers_[static_cast<std::size_t>(g.ops[i].out)] = i;
+      for (std::size_t place = 0; place < operands; ++place) next_.push_back(no_operand);
+    }
+    for (std::size_t i = g.ops.size(); i-- > 0;)
+      for (std::size_t place = operands; place-- > 0;) {
+        const ir::value_id id = g.ops[i].in[place];
+        if (id == ir::none) continue;
+        ++uses_[static_cast<std::size_t>(id)];
+        next_[i * operands + place] = first_[static_cast<std::size_t>(id)];
+        first_[static_cast<std::size_t>(id)] = i * operands + place;
+      }
     if (g.output != ir::none) ++uses_[static_cast<std::size_t>(g.output)];
-    for (std::size_t i = 0; i < g.ops.size(); ++i) taken_.push_back(0);
   }
 
  protected:
   using kind = ir::op_kind;
 
-  constexpr const ir::op& at(std::size_t i) const { return graph_.ops[i]; }
+  constexpr const ir::op& at(std::size_t i) const { return ops_[i]; }
   constexpr std::uint32_t uses(ir::value_id id) const {
     return id == ir::none ? 0 : uses_[static_cast<std::size_t>(id)];
   }
   static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
+  /// The op that makes a value, or `nowhere`.
+  constexpr std::size_t maker(ir::value_id id) const {
+    return id == ir::none ? nowhere : makers_[static_cast<std::size_t>(id)];
+  }
+  /// Operand number l % operands of op l / operands is the first that reads a value, in the order of ops; next_reading
+  /// gives the others, up to no_operand.
+  constexpr std::size_t first_reading(ir::value_id id) const {
+    return id == ir::none ? no_operand : first_[static_cast<std::size_t>(id)];
+  }
+  constexpr std::size_t next_reading(std::size_t l) const { return next_[l]; }
+  static constexpr std::size_t operands = std::tuple_size_v<decltype(ir::op::in)>, no_operand = nowhere;
+
   /// The first op of kind `wanted` after `from` that reads `id` as operand number `place` and is not merged yet.
   constexpr std::size_t reader(ir::value_id id, kind wanted, std::size_t from, std::size_t place = 0) const {
-    for (std::size_t i = from; i < graph_.ops.size(); ++i)
-      if (!taken_[i] && at(i).kind == wanted && at(i).in[place] == id && together(at(i), at(from))) return i;
+    for (std::size_t l = first_reading(id); l != no_operand; l = next_reading(l)) {
+      const std::size_t i = l / operands;
+      if (i >= from && l % operands == place && !taken_[i] && at(i).kind == wanted && together(at(i), at(from)))
+        return i;
+    }
     return nowhere;
   }
   static constexpr bool together(const ir::op& a, const ir::op& b) { return a.where == b.where && a.block == b.block; }
@@ -58,9 +84,7 @@ class graph_reader {
   }
   /// Whether a value is the result of a LayerNorm.
   constexpr bool is_layer_norm(ir::value_id id) const {
-    for (const ir::op& o : graph_.ops)
-      if (o.out == id) return o.kind == kind::layer_norm;
-    return false;
+    return maker(id) != nowhere && at(maker(id)).kind == kind::layer_norm;
   }
   /// Whether an op is a product that ternary_matmul, ternary_float or matmul computes.
   constexpr bool product(const ir::op& o) const {
@@ -73,8 +97,11 @@ class graph_reader {
   template <class Fits>
   constexpr bool only_read_by(std::size_t i, const Fits& fits) const {
     std::uint32_t readers = 0;
-    for (const auto& o : graph_.ops)
-      if (o.in[0] == at(i).out && together(o, at(i)) && fits(o)) ++readers;
+    for (std::size_t l = first_reading(at(i).out); l != no_operand; l = next_reading(l)) {
+      const ir::op& o = at(l / operands);
+      if (l % operands != 0 || !together(o, at(i)) || !fits(o)) return false;
+      ++readers;
+    }
     return readers != 0 && readers == uses(at(i).out);
   }
   /// True for a norm whose readers are all products of f32, so that each of them computes it.
@@ -90,20 +117,22 @@ class graph_reader {
 
   /// The next unmerged product after i that reads the same input.
   constexpr std::size_t reader_of_input(std::size_t i) const {
-    for (std::size_t k = i + 1; k < graph_.ops.size(); ++k)
-      if (!taken_[k] && together(at(k), at(i)) && at(k).in[0] == at(i).in[0] && at(k).in[1] == at(i).in[1] &&
+    for (std::size_t l = first_reading(at(i).in[0]); l != no_operand; l = next_reading(l)) {
+      const std::size_t k = l / operands;
+      if (k > i && l % operands == 0 && !taken_[k] && together(at(k), at(i)) && at(k).in[1] == at(i).in[1] &&
           product(at(k)))
         return k;
+    }
     return nowhere;
   }
   /// What a norm reads that only this product uses; none where the product has no norm of its own.
   constexpr ir::value_id under_own_norm(std::size_t product) const {
     ir::value_id id = at(product).in[0];
-    for (std::size_t i = product; i-- > 0 && uses(id) == 1;) {
-      if (at(i).out != id) continue;
-      if (at(i).kind == kind::rms_norm && at(i).head_dim == 0) return at(i).in[0];
-      if (at(i).kind != kind::quantize) return ir::none;
-      id = at(i).in[0];
+    while (uses(id) == 1 && maker(id) < product) {
+      const ir::op& o = at(maker(id));
+      if (o.kind == kind::rms_norm && o.head_dim == 0) return o.in[0];
+      if (o.kind != kind::quantize) return ir::none;
+      id = o.in[0];
     }
     return ir::none;
   }
@@ -129,27 +158,22 @@ class graph_reader {
   constexpr ir::value_id given(std::size_t product) const {
     if (product == nowhere) return ir::none;
     const ir::value_id y = at(product).out;
-    for (std::size_t i = product; i < graph_.ops.size() && uses(y) == 1; ++i)
-      if (at(i).kind == kind::add && at(i).in[0] == y)
-        for (std::size_t k = product; k < i; ++k)
-          if (at(k).kind == kind::weigh && at(k).out == at(i).in[1]) return at(i).out;
-    return y;
+    if (uses(y) != 1 || first_reading(y) == no_operand || first_reading(y) % operands != 0) return y;
+    const ir::op& o = at(first_reading(y) / operands);
+    if (o.kind != kind::add) return y;
+    const std::size_t k = maker(o.in[1]);
+    return k != nowhere && k >= product && at(k).kind == kind::weigh ? o.out : y;
   }
 
   /// The norm that reads a value, with or without a weight.
   constexpr std::size_t reader_norm(ir::value_id id, std::size_t from, bool weighted) const {
-    for (std::size_t i = from; i < graph_.ops.size() && id != ir::none; ++i)
-      if (!taken_[i] && at(i).kind == kind::rms_norm && at(i).in[0] == id && (at(i).weight != ir::none) == weighted &&
-          together(at(i), at(from)))
+    for (std::size_t l = first_reading(id); l != no_operand; l = next_reading(l)) {
+      const std::size_t i = l / operands;
+      if (i >= from && l % operands == 0 && !taken_[i] && at(i).kind == kind::rms_norm &&
+          (at(i).weight != ir::none) == weighted && together(at(i), at(from)))
         return i;
+    }
     return nowhere;
-  }
-
-  /// True for a norm's value that is computed from x by its readers.
-  constexpr bool computed_from(ir::value_id id, ir::value_id x) const {
-    for (std::size_t i = 0; i < graph_.ops.size() && id != ir::none; ++i)
-      if (at(i).out == id) return at(i).in[0] == x && joins_readers(i);
-    return false;
   }
 
   /// Whether addition op `a` may overwrite its first operand with the sum of that operand and the result of op m.
@@ -159,9 +183,13 @@ class graph_reader {
   }
   /// Whether an op after op a reads x, or computes a norm of x.
   constexpr bool is_read_behind(std::size_t a, ir::value_id x) const {
-    for (std::size_t i = a + 1; i < graph_.ops.size(); ++i)
-      for (const auto id : at(i).in)
-        if (id == x || computed_from(id, x)) return true;
+    for (std::size_t l = first_reading(x); l != no_operand; l = next_reading(l)) {
+      const std::size_t i = l / operands;
+      if (i > a) return true;
+      if (l % operands != 0 || !joins_readers(i)) continue;
+      for (std::size_t r = first_reading(at(i).out); r != no_operand; r = next_reading(r))
+        if (r / operands > a) return true;
+    }
     return false;
   }
 
@@ -172,8 +200,11 @@ class graph_reader {
   constexpr void add_weight(node& n, ir::weight_id id) { n.weights[n.weight_count++] = id; }
 
   const ir::graph& graph_;
+  const ir::op* ops_;  // a pointer, whose elements cost clang half as many steps as those of a vector
   std::vector<std::uint32_t> uses_;
-  std::vector<char> taken_;  // clang 16 cannot evaluate std::vector<bool> of libstdc++ 12
+  std::vector<std::size_t> makers_, first_;  // by value
+  std::vector<std::size_t> next_;            // by operand
+  std::vector<char> taken_;                  // clang 16 cannot evaluate std::vector<bool> of libstdc++ 12
 };
 
 }  // namespace intaglio::plan

@@ -25,7 +25,7 @@ class latent_rules : public product_rules {
         at(key_rope).rope != at(query_rope).rope || at(key_rope).head_dim != at(query_rope).head_dim)
       return false;
     for (const ir::value_id made : {at(i).in[0], at(key_rope).in[0], at(query_rope).in[0], at(query).in[0]})
-      if (!is_made_before(made, i)) return false;
+      if (maker(made) == nowhere || maker(made) > i) return false;
     for (const auto index : {i, key_rope, query_rope, key, query, write}) take(n, index);
     n.lowered = true;
     n.kernel = kernels::kernel::turn;
@@ -48,15 +48,8 @@ class latent_rules : public product_rules {
   }
   /// The rotation of the second operand of a join, if nothing else reads it.
   constexpr std::size_t rope_of(std::size_t join) const {
-    for (std::size_t i = 0; i < join; ++i)
-      if (at(i).kind == kind::rope && at(i).out == at(join).in[1] && uses(at(i).out) == 1) return i;
-    return nowhere;
-  }
-  /// Whether the op that makes a value precedes op i.
-  constexpr bool is_made_before(ir::value_id id, std::size_t i) const {
-    for (std::size_t k = 0; k < i; ++k)
-      if (at(k).out == id) return true;
-    return false;
+    const std::size_t i = maker(at(join).in[1]);
+    return i < join && at(i).kind == kind::rope && uses(at(i).out) == 1 ? i : nowhere;
   }
 };
 

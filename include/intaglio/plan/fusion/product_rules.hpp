@@ -35,8 +35,7 @@ class product_rules : public qkv_rules {
     if (n.epilogue == kernels::epilogue::gated && n.nearest != 0) {
       ir::value_id choice = ir::none;
       if (n.nearest < graph_.values[static_cast<std::size_t>(n.out)].width) {
-        for (const auto& o : graph_.ops)
-          if (o.out == n.out) choice = o.in[1];
+        choice = at(maker(n.out)).in[1];
         node gates = n;
         gates.epilogue = kernels::epilogue::store;
         gates.weight_count = 1;
@@ -107,14 +106,13 @@ class product_rules : public qkv_rules {
   /// Takes the norm before a product of f32, if there is one. The norm's first reader counts it among its ops.
   constexpr void take_norm(std::size_t i, node& n) {
     n.prologue = kernels::prologue::plain;
-    for (std::size_t k = 0; k < i; ++k) {
-      if (at(k).out != at(i).in[0] || !joins_readers(k)) continue;
-      if (!taken_[k]) take(n, k);
-      n.prologue = kernels::prologue::norm;
-      n.in = at(k).in[0];
-      n.norm = at(k).weight;
-      n.eps = at(k).eps;
-    }
+    const std::size_t k = maker(at(i).in[0]);
+    if (k == nowhere || !joins_readers(k)) return;
+    if (!taken_[k]) take(n, k);
+    n.prologue = kernels::prologue::norm;
+    n.in = at(k).in[0];
+    n.norm = at(k).weight;
+    n.eps = at(k).eps;
   }
 
   constexpr void merge_product(std::size_t i, node& n) {

@@ -126,10 +126,10 @@ class stream_rules : public graph_reader {
     n.rule = rule_index("expert_biases");
     if (uses(o.out) != 1) return n;
     if (const auto a = reader(o.out, kind::gated, i); a != nowhere) {
-      std::size_t up = nowhere;
-      for (std::size_t k = 0; k < graph_.ops.size(); ++k)
-        if (at(k).kind == kind::bias && at(k).experts != 0 && at(k).out == at(a).in[1]) up = k;
-      if (up == nowhere || up == i || uses(at(up).out) != 1 || at(a).nearest != 0 || at(a).traced != 0) return n;
+      const std::size_t up = maker(at(a).in[1]);
+      if (up == nowhere || at(up).kind != kind::bias || at(up).experts == 0 || up == i || uses(at(up).out) != 1 ||
+          at(a).nearest != 0 || at(a).traced != 0)
+        return n;
       for (const auto index : {i, up, a}) take(n, index);
       n.lowered = true;
       n.kernel = kernels::kernel::gated;
