@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "intaglio/core/by_pointer.hpp"
 #include "intaglio/core/message.hpp"
 #include "intaglio/kernels/catalogue.hpp"
 #include "intaglio/shader/activation.hpp"
@@ -85,6 +86,11 @@ struct dispatch {
     return activation == nullptr ? shader::activation_function{} : shader::activation_function{*activation};
   }
 };
+
+/// The bytes that a dispatch reads and writes.
+constexpr pointed<const access> accesses_of(const dispatch& d) {
+  return {d.accesses.data(), d.accesses.data() + d.access_count};
+}
 
 /// Whether a dispatch has its module and all constants (plan/fit.hpp). An engraved dispatch has no workgroup size yet.
 constexpr bool is_fitted(const dispatch& d) { return d.specialization[0] != 0; }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "intaglio/core/by_pointer.hpp"
 #include "intaglio/plan/draft_sequence.hpp"
 #include "intaglio/plan/kept_state.hpp"
 #include "intaglio/plan/table.hpp"
@@ -67,18 +68,19 @@ constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, co
   out.layer_weight_bytes = weights.layer_bytes;
   out.pattern = g.pattern;
   const lowering_context sizes{config, target, 1, widest_tokens(target, context), context};
-  for (const auto& o : g.ops)
+  for (const ir::op& o : by_pointer(g.ops))
     if (o.kind == ir::op_kind::attention && o.head_dim > kernels::most_head_dim && out.failure.empty())
       out.failure.append(o.layer.view(), ": expected heads of at most ", kernels::most_head_dim, " channels, found ",
                          o.head_dim);
-  for (const auto& o : g.ops) {  // a layer's attention follows the op that writes its cache, if there is one
+  for (const ir::op& o :
+       by_pointer(g.ops)) {  // a layer's attention follows the op that writes its cache, if there is one
     if (o.kind != ir::op_kind::cache_write && (o.kind != ir::op_kind::attention || out.caches[o.block].positions != 0))
       continue;
     out.caches[o.block] =
         cache_for(o.kv_heads, o.head_dim, o.value_dim, sizes.cache_positions(o.window), o.window, target);
     out.caches[o.block].shared = o.kind == ir::op_kind::attention;
   }
-  for (const auto& o : g.ops)
+  for (const ir::op& o : by_pointer(g.ops))
     if (o.where == ir::section::period) out.caches[o.block].kept_bytes += kept_bytes(g, o);
   for (std::uint32_t layer = 0; layer < g.layers; ++layer)
     if (out.caches[g.pattern(layer)].shared && cache_owner(g.pattern, out.caches, layer) == layer &&

@@ -23,7 +23,7 @@ constexpr bool conflict(const access& a, const access& b) {
 class pending_accesses {
  public:
   constexpr bool hazard(const dispatch& d, std::uint32_t layer) const {
-    for (const access& later : pointed<const access>{d.accesses.data(), d.accesses.data() + d.access_count}) {
+    for (const access& later : accesses_of(d)) {
       const bool cached = later.where == region::keys || later.where == region::values || later.where == region::kept ||
                           later.where == region::pool_keys ||
                           later.where == region::pool_values;  // every layer has a cache of its own
@@ -37,8 +37,7 @@ class pending_accesses {
   }
   constexpr void barrier() { writes_.clear(), reads_.clear(); }
   constexpr void add(const dispatch& d, std::uint32_t layer) {
-    for (const access& each : pointed<const access>{d.accesses.data(), d.accesses.data() + d.access_count})
-      (each.write ? writes_ : reads_).add({each, layer});
+    for (const access& each : accesses_of(d)) (each.write ? writes_ : reads_).add({each, layer});
   }
 
  private:

@@ -66,7 +66,7 @@ constexpr void fit_by_size(placement& p) {
 constexpr placement place(const ir::graph& g, const std::vector<node>& nodes, std::uint32_t tokens,
                           text<256>& failure) {
   placement p;
-  for (std::size_t i = 0; i < g.values.size(); ++i) p.storage.push_back(placement::no_storage);
+  p.storage.assign(g.values.size(), placement::no_storage);
 
   std::uint32_t period_first = 0, period_last = 0;
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {

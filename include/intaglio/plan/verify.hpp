@@ -76,8 +76,7 @@ constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const di
 }
 
 constexpr bool bounds(const table& t, const sequence& s, const dispatch& d, text<256>& out) {
-  for (std::size_t i = 0; i < d.access_count; ++i) {
-    const access& a = d.accesses[i];
+  for (const access& a : accesses_of(d)) {
     const bool cached = a.where == region::keys || a.where == region::values || a.where == region::pool_keys ||
                         a.where == region::pool_values;
     if (cached && a.write && kernels::is_coded(t.cache_element) && d.kernel != kernels::kernel::turn &&
@@ -98,10 +97,13 @@ constexpr bool bounds(const table& t, const sequence& s, const dispatch& d, text
   }
   for (std::size_t i = 0; i < kernels::interface_of(d.kernel).push_count(); ++i) {
     const operand& o = d.push[i];
-    bool covered = o.where == region::none;
-    for (std::size_t k = 0; k < d.access_count; ++k)
-      covered = covered || (d.accesses[k].where == o.where && d.accesses[k].slot == o.slot &&
-                            d.accesses[k].offset == o.offset && d.accesses[k].layer_stride == o.layer_stride);
+    if (o.where == region::none) continue;
+    bool covered = false;
+    for (const access& a : accesses_of(d))
+      if (a.offset == o.offset && a.where == o.where && a.slot == o.slot && a.layer_stride == o.layer_stride) {
+        covered = true;
+        break;
+      }
     if (!covered) {
       begin(out, s, d);
       out.append("expected the bytes behind every address to be stated, found none for ",
@@ -145,35 +147,34 @@ constexpr bool bounds(const table& t, const sequence& s, const dispatch& d, text
 }
 
 constexpr bool no_overlap(const sequence& s, text<256>& out) {
-  for (std::size_t i = 0; i < s.values.size(); ++i) {
-    const auto& a = s.values[i];
+  for (const placed_value& a : by_pointer(s.values)) {
     if (a.offset > s.arena_bytes || a.bytes > s.arena_bytes - a.offset) {
       out.append(s.name, ": value ", a.name.view(), ": expected to end inside the arena of ", s.arena_bytes,
                  " bytes, found ", a.offset + a.bytes);
       return false;
     }
-    for (std::size_t k = 0; k < i; ++k) {
-      const auto& b = s.values[k];
+    for (const placed_value& b : pointed<const placed_value>{s.values.data(), &a})
       if (a.first <= b.last && b.first <= a.last && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes) {
         out.append(s.name, ": values ", b.name.view(), " and ", a.name.view(),
                    ": expected different bytes while both live, found both at offset ",
                    a.offset > b.offset ? a.offset : b.offset);
         return false;
       }
-    }
   }
   return true;
 }
 
 /// Every access to the arena is in a value that lives at that dispatch.
 constexpr bool lives(const sequence& s, const dispatch& d, std::uint32_t index, text<256>& out) {
-  for (std::size_t i = 0; i < d.access_count; ++i) {
-    const access& a = d.accesses[i];
+  for (const access& a : accesses_of(d)) {
     if (a.where != region::arena || makes_blank(d, a)) continue;  // it covers many values; is_blank() checks it
     bool found = false;
-    for (const auto& v : s.values)
-      found = found || (v.first <= index && index <= v.last && a.offset >= v.offset &&
-                        a.offset + (s.layers - 1) * a.layer_stride + a.bytes <= v.offset + v.bytes);
+    const std::uint64_t end = a.offset + (s.layers - 1) * a.layer_stride + a.bytes;
+    for (const placed_value& v : by_pointer(s.values))
+      if (v.first <= index && index <= v.last && a.offset >= v.offset && end <= v.offset + v.bytes) {
+        found = true;
+        break;
+      }
     if (!found) {
       begin(out, s, d);
       out.append("expected a live value behind its ", a.write ? "write" : "read", " at offset ", a.offset,
@@ -228,7 +229,7 @@ constexpr bool every_kind_has_a_barrier(const sequence& s) {
   pending_accesses pending;
   if (s.takes_stream) pending.add(copy_in(t, s), 0);
   auto walk = [&](std::span<const dispatch> part, std::uint32_t layer) {
-    for (const auto& d : part) {
+    for (const dispatch& d : by_pointer(part)) {
       if (d.barrier) pending.barrier();
       if (pending.hazard(d, layer)) {
         begin(out, s, d);

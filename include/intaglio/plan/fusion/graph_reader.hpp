@@ -21,21 +21,19 @@ class graph_reader {
  public:
   constexpr explicit graph_reader(const ir::graph& g) : graph_(g), ops_(g.ops.data()) {
     // resize() is not a constant expression on clang 16 with libstdc++ 12
-    for (std::size_t i = 0; i < g.values.size(); ++i)
-      uses_.push_back(0), makers_.push_back(nowhere), first_.push_back(no_operand);
-    for (std::size_t i = 0; i < g.ops.size(); ++i) {
-      taken_.push_back(0);
-      if (g.ops[i].out != ir::none) makers_[static_cast<std::size_t>(g.ops[i].out)] = i;
-      for (std::size_t place = 0; place < operands; ++place) next_.push_back(no_operand);
-    }
-    for (std::size_t i = g.ops.size(); i-- > 0;)
+    uses_.assign(g.values.size(), 0), makers_.assign(g.values.size(), nowhere);
+    first_.assign(g.values.size(), no_operand), next_.assign(g.ops.size() * operands, no_operand);
+    taken_.assign(g.ops.size(), 0);
+    for (std::size_t i = g.ops.size(); i-- > 0;) {
+      if (ops_[i].out != ir::none) makers_[static_cast<std::size_t>(ops_[i].out)] = i;
       for (std::size_t place = operands; place-- > 0;) {
-        const ir::value_id id = g.ops[i].in[place];
+        const ir::value_id id = ops_[i].in[place];
         if (id == ir::none) continue;
         ++uses_[static_cast<std::size_t>(id)];
         next_[i * operands + place] = first_[static_cast<std::size_t>(id)];
         first_[static_cast<std::size_t>(id)] = i * operands + place;
       }
+    }
     if (g.output != ir::none) ++uses_[static_cast<std::size_t>(g.output)];
   }
 
