@@ -41,37 +41,44 @@ static_assert(module.local_size_id[0] == 0 && module.local_size[1] == 1 && modul
 static_assert(matches(tiny, tiny_module).empty());
 static_assert(shader_interface<matches(tiny, tiny_module)>::agrees);
 
-constexpr kernel_interface changed(std::size_t push, push_constant to) {
-  kernel_interface out = tiny;
-  out.push[push] = to;
-  return out;
+/// The constant at index i of a list in which the one at index `at` is `to`.
+template <class Constant>
+constexpr Constant changed_at(const constant_list<Constant>& from, std::size_t i, std::size_t at, Constant to) {
+  if (i == at) return to;
+  return i < from.size() ? from[i] : Constant{};
 }
-constexpr kernel_interface changed(std::size_t constant, specialization_constant to) {
-  kernel_interface out = tiny;
-  out.specialization[constant] = to;
-  return out;
+/// The difference between the tiny module and its interface with another constant at index `at`.
+constexpr text<> difference_with(std::size_t at, push_constant to) {
+  const auto one = [&](std::size_t i) { return changed_at(tiny.push, i, at, to); };
+  const kernel_interface out{"tiny", {{one(0), one(1), one(2), one(3), one(4)}}, {tiny.specialization.items}};
+  return matches(out, tiny_module);
+}
+constexpr text<> difference_with(std::size_t at, specialization_constant to) {
+  const auto one = [&](std::size_t i) { return changed_at(tiny.specialization, i, at, to); };
+  const kernel_interface out{"tiny", {tiny.push.items}, {{one(0), one(1), one(2), one(3), one(4)}}};
+  return matches(out, tiny_module);
 }
 
 static_assert(
-    matches(changed(0, push_constant{"weights"}), tiny_module) ==
+    difference_with(0, push_constant{"weights"}) ==
     "tiny: push constant 0 is 'weight' at offset 0 in the shader, 'weights' at offset 0 in the C++ interface");
-static_assert(matches(changed(2, push_constant{"count", field_type::address}), tiny_module) ==
+static_assert(difference_with(2, push_constant{"count", field_type::address}) ==
               "tiny: push constant 2, 'count', is u32 in the shader, an address in the C++ interface");
-static_assert(matches(changed(1, push_constant{"output", field_type::u32}), tiny_module) ==
+static_assert(difference_with(1, push_constant{"output", field_type::u32}) ==
               "tiny: push constant 1, 'output', is an address in the shader, u32 in the C++ interface");
-static_assert(matches(changed(0, push_constant{"weight", field_type::u32}), tiny_module) ==
+static_assert(difference_with(0, push_constant{"weight", field_type::u32}) ==
               "tiny: push constant 0, 'weight', is an address in the shader, u32 in the C++ interface");
-static_assert(matches(changed(3, push_constant{}), tiny_module) ==
+static_assert(difference_with(3, push_constant{}) ==
               "tiny: push constant 3 is 'scale' at offset 20 in the shader, missing in the C++ interface");
-static_assert(matches(changed(4, push_constant{"more"}), tiny_module) ==
+static_assert(difference_with(4, push_constant{"more"}) ==
               "tiny: push constant 4 is missing in the shader, 'more' at offset 24 in the C++ interface");
-static_assert(matches(changed(1, specialization_constant{"height"}), tiny_module) ==
+static_assert(difference_with(1, specialization_constant{"height"}) ==
               "tiny: specialization constant 1 is 'width' in the shader, 'height' in the C++ interface");
-static_assert(matches(changed(2, specialization_constant{"eps"}), tiny_module) ==
+static_assert(difference_with(2, specialization_constant{"eps"}) ==
               "tiny: specialization constant 2, 'eps', is f32 in the shader, u32 in the C++ interface");
-static_assert(matches(changed(3, specialization_constant{}), tiny_module) ==
+static_assert(difference_with(3, specialization_constant{}) ==
               "tiny: specialization constant 3 is 'rounded' in the shader, missing in the C++ interface");
-static_assert(matches(changed(4, specialization_constant{"more"}), tiny_module) ==
+static_assert(difference_with(4, specialization_constant{"more"}) ==
               "tiny: specialization constant 4 is missing or unused in the shader, 'more' in the C++ interface");
 
 /// The tiny module with one instruction's operand replaced; `nth` counts instructions of that opcode.

@@ -40,8 +40,8 @@ inline std::string missing_text(const device_description& of) {
 
 }  // namespace detail
 
-INTAGLIO_DEFINITION const device_description& choose_device(const std::vector<device_description>& devices,
-                                                            const std::string& selector, bool allow_cpu) {
+[[gnu::cold]] INTAGLIO_DEFINITION const device_description& choose_device(
+    const std::vector<device_description>& devices, const std::string& selector, bool allow_cpu) {
   if (selector.empty()) {
     const device_description* best = nullptr;
     for (const auto& each : devices)

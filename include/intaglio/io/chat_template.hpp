@@ -281,7 +281,7 @@ class chat_template {
     }
     if (prompt) markup(out, "Assistant: ");
   }
-  static void llama3(std::span<const chat_message> messages, bool prompt, rendered_chat& out) {
+  [[gnu::cold]] static void llama3(std::span<const chat_message> messages, bool prompt, rendered_chat& out) {
     for (const auto& message : messages) {
       markup(out, "<|start_header_id|>" + message.role + "<|end_header_id|>\n\n");
       typed(out, trimmed(message.content));
@@ -289,7 +289,8 @@ class chat_template {
     }
     if (prompt) markup(out, "<|start_header_id|>assistant<|end_header_id|>\n\n");
   }
-  void mistral(std::span<const chat_message> messages, std::string_view after_answer, rendered_chat& out) const {
+  [[gnu::cold]] void mistral(std::span<const chat_message> messages, std::string_view after_answer,
+                             rendered_chat& out) const {
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const auto& message = messages[i];
       if ((message.role == "user") != (i % 2 == 0)) check_turns(messages, 0);
@@ -303,7 +304,7 @@ class chat_template {
   }
   /// The plain form that llama.cpp calls mistral-v1: the system text is before the first user text, and the brackets
   /// have spaces around them.
-  void mistral_v1(std::span<const chat_message> messages, rendered_chat& out) const {
+  [[gnu::cold]] void mistral_v1(std::span<const chat_message> messages, rendered_chat& out) const {
     const std::size_t first = messages[0].role == "system" ? 1 : 0;
     if (first == messages.size()) throw argument_error("messages", "a user's message after the system's", "none");
     check_turns(messages, first);
@@ -315,7 +316,8 @@ class chat_template {
       markup(out, messages[i].role == "user" ? " [/INST]" : eos_);
     }
   }
-  static void gemma(std::span<const chat_message> messages, std::size_t first, bool prompt, rendered_chat& out) {
+  [[gnu::cold]] static void gemma(std::span<const chat_message> messages, std::size_t first, bool prompt,
+                                  rendered_chat& out) {
     check_turns(messages, first);
     for (std::size_t i = first; i < messages.size(); ++i) {
       markup(out, "<start_of_turn>" + (messages[i].role == "assistant" ? "model" : messages[i].role) + "\n");

@@ -98,14 +98,15 @@ namespace intaglio::io {
   return std::move(builder).finish();
 }
 
-inline checkpoint checkpoint::open_gguf(const std::filesystem::path& path, const checkpoint_options& options) {
+[[gnu::cold]] inline checkpoint checkpoint::open_gguf(const std::filesystem::path& path,
+                                                      const checkpoint_options& options) {
   return checkpoint_from_gguf(gguf::open(path), options);
 }
-inline checkpoint checkpoint::open_gguf(mapped_file file, const checkpoint_options& options) {
+[[gnu::cold]] inline checkpoint checkpoint::open_gguf(mapped_file file, const checkpoint_options& options) {
   return checkpoint_from_gguf(gguf::from_file(std::move(file)), options);
 }
-inline checkpoint checkpoint::open_gguf(std::span<const std::byte> bytes, const std::string& name,
-                                        const checkpoint_options& options) {
+[[gnu::cold]] inline checkpoint checkpoint::open_gguf(std::span<const std::byte> bytes, const std::string& name,
+                                                      const checkpoint_options& options) {
   return checkpoint_from_gguf(gguf::from_memory(bytes, name), options);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "intaglio/core/family.hpp"
+#include "intaglio/core/short_name.hpp"
 #include "intaglio/io/strict_json.hpp"
 
 namespace intaglio::io {
@@ -23,15 +24,15 @@ enum class config_key_use : std::uint8_t {
 };
 
 struct config_key_rule {
-  std::string_view key;
+  short_name<46> key;
   config_key_use use = config_key_use::read;
-  std::string_view families = {};        ///< model types that have the key, separated by spaces
+  const char* families = nullptr;        ///< model types that have the key, separated by spaces
   bool (*has)(const family&) = nullptr;  ///< families that have the key; if this and `families` are unset, all have
 
   /// Whether a model type, or a type of RoPE scaling, has the key.
   constexpr bool is_of(std::string_view model_type) const {
-    if (families.empty() && has == nullptr) return true;
-    for (std::string_view list = families; !list.empty();) {
+    if (families == nullptr && has == nullptr) return true;
+    for (std::string_view list = families == nullptr ? "" : families; !list.empty();) {
       const std::string_view first = list.substr(0, list.find(' '));
       if (first == model_type) return true;
       list.remove_prefix((std::min)(list.size(), first.size() + 1));
@@ -47,6 +48,7 @@ constexpr bool has_kinds_of_layers(const family& of) { return of.kinds_of_layers
 constexpr bool has_streams(const family& of) { return of.streams; }
 constexpr bool has_layer_inputs(const family& of) { return of.kinds_of_layers || of.streams; }
 constexpr bool has_multipliers(const family& of) { return of.multipliers; }
+constexpr bool has_score_multiplier(const family& of) { return of.multipliers && !of.depth_scaled; }
 constexpr bool has_delta_rules(const family& of) { return of.recurrent == recurrence::delta_net; }
 constexpr bool has_short_conv(const family& of) { return of.recurrent == recurrence::short_conv; }
 constexpr bool has_state_space(const family& of) { return of.recurrent == recurrence::mamba2; }

@@ -13,8 +13,11 @@
 
 namespace intaglio::io {
 
-inline constexpr auto crc32_tables = [] {
-  std::array<std::array<std::uint32_t, 256>, 8> out{};
+using crc32_tables = std::array<std::array<std::uint32_t, 256>, 8>;
+
+/// The tables of the checksum. The first call computes them, because 8 KiB in each program cost more.
+[[gnu::cold]] inline crc32_tables make_crc32_tables() {
+  crc32_tables out{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
     std::uint32_t value = byte;
     for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) != 0 ? 0xEDB88320u : 0u);
@@ -24,12 +27,12 @@ inline constexpr auto crc32_tables = [] {
     for (std::size_t byte = 0; byte < 256; ++byte)
       out[table][byte] = (out[table - 1][byte] >> 8) ^ out[0][out[table - 1][byte] & 0xFF];
   return out;
-}();
+}
 
 /// Checksum of bytes. @param before checksum of the bytes in front of them, where these continue others
 inline std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t before = 0) {
   static_assert(std::endian::native == std::endian::little);
-  const auto& table = crc32_tables;
+  static const crc32_tables table = make_crc32_tables();
   std::uint32_t value = ~before;
   std::size_t at = 0;
   for (; bytes.size() - at >= 8; at += 8) {

@@ -25,7 +25,7 @@ struct gathered_part {
   std::vector<row_run> runs;
 };
 /// q, k and v of a matrix that has, for each key head, its queries, the key and the value. @param block "blk.3."
-inline std::vector<gathered_part> parts_of_groups(const decoder_config& c, const std::string& block) {
+[[gnu::cold]] inline std::vector<gathered_part> parts_of_groups(const decoder_config& c, const std::string& block) {
   if (c.num_key_value_heads == 0) return {};
   gathered_part q{block + "attn_q.weight", {}}, k{block + "attn_k.weight", {}}, v{block + "attn_v.weight", {}};
   const std::uint64_t queries = c.num_attention_heads / c.num_key_value_heads, wide = c.head_dim,
@@ -38,7 +38,7 @@ inline std::vector<gathered_part> parts_of_groups(const decoder_config& c, const
   return {q, k, v};
 }
 /// The parts of a tensor with this GGUF name; empty for one that is not interleaved.
-inline std::vector<gathered_part> gathered_parts(const decoder_config& c, std::string_view name) {
+[[gnu::cold]] inline std::vector<gathered_part> gathered_parts(const decoder_config& c, std::string_view name) {
   const auto block = [&](std::string_view tail) { return std::string(name.substr(0, name.size() - tail.size())); };
   if (constexpr std::string_view both = "ffn_gate_up_exps.weight"; c.num_local_experts != 0 && name.ends_with(both)) {
     gathered_part gates{block(both) + "ffn_gate_exps.weight", {}}, ups{block(both) + "ffn_up_exps.weight", {}};

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "intaglio/core/family.hpp"
+#include "intaglio/core/short_name.hpp"
 
 namespace intaglio::io {
 
@@ -56,7 +57,7 @@ constexpr bool has_yarn_share(const family& of) { return of.scaled_queries || of
 
 /// One key without its prefix.
 struct gguf_key_rule {
-  std::string_view tail;
+  short_name<46> tail;
   gguf_key_use use = gguf_key_use::read;
   float neutral = 0.f, absent = 0.f;
 };

@@ -80,7 +80,7 @@ constexpr checked_size tensor_bytes(dtype type, checked_size columns, checked_si
 }
 
 /// The file name of part `number` (from 0) of the model that `file` is a part of: PREFIX-00001-of-00003.gguf.
-inline std::string gguf_part_name(const std::string& file, unsigned number, unsigned count) {
+[[gnu::cold]] inline std::string gguf_part_name(const std::string& file, unsigned number, unsigned count) {
   const auto digits = [](unsigned value) {
     const std::string text = std::to_string(value);
     return std::string(text.size() < 5 ? 5 - text.size() : 0, '0') + text;

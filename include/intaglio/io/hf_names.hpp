@@ -131,7 +131,7 @@ inline std::vector<hf_part> delta_net_parts() {
 }
 /// Names of a layer's tensors. One name means the norm in front of the FFN in Llama and the norm behind attention in
 /// Gemma.
-inline std::vector<hf_part> hf_parts(const family& of) {
+[[gnu::cold]] inline std::vector<hf_part> hf_parts(const family& of) {
   if (of.recurrent == recurrence::mamba2) return mamba2_parts(of);
   const bool gemma = of.norms_behind && !of.norms_by_sublayer;
   const char* const behind_attention = gemma                  ? "post_attention_layernorm"
@@ -338,7 +338,8 @@ constexpr std::string_view layers_of_experts(std::string_view folder) {
 
 /// Hugging Face's name of a tensor with a GGUF name; names without one are unchanged.
 inline std::string hf_name(std::string_view name, architecture type) {
-  if (const own_names* own = own_names_of(family_of(type)); own != nullptr) return own_hf_name(name, *own);
+  if (const own_names* own = own_names_of(family_of(type)); own != nullptr)
+    return own_hf_name(name, *own).value_or(std::string(name));
   if (auto renamed = renamed_hf_name(name, type)) return *renamed;
   if (name == "token_embd.weight") return "model.embed_tokens.weight";
   if (name == "output_norm.weight") return "model.norm.weight";

@@ -119,7 +119,7 @@ namespace hf {
 
 /// Whether steps are Falcon's: punctuation, GPT-2's words, runs of digits, three digits. Its step ByteLevel is not the
 /// last one.
-inline bool are_falcon_steps(const std::vector<json_place>& steps) {
+[[gnu::cold]] inline bool are_falcon_steps(const std::vector<json_place>& steps) {
   return steps.size() == 4 && steps[0]["type"].text() == "Punctuation" &&
          steps[0]["behavior"].text_or("") == "Contiguous" && steps[1]["type"].text() == "ByteLevel" &&
          !steps[1]["add_prefix_space"].boolean_or(true) && steps[1]["use_regex"].boolean_or(true) &&
@@ -221,7 +221,8 @@ inline bool byte_level_nfc(const json_place& normalizer) {
 }
 
 /// The special tokens that the post-processor puts around a text. @return the texts in front of and behind it
-inline std::pair<std::optional<std::string>, std::optional<std::string>> template_tokens(const json_place& field) {
+[[gnu::cold]] inline std::pair<std::optional<std::string>, std::optional<std::string>> template_tokens(
+    const json_place& field) {
   std::pair<std::optional<std::string>, std::optional<std::string>> out;
   if (!field.present()) return out;
   const std::string type = field["type"].text();

@@ -220,7 +220,7 @@ enum class vocabulary_form : std::uint8_t {
 }
 
 /// Reads config.json and generation_config.json, where they exist: the architecture, and the ends of a generation.
-inline void read_model_config(const std::filesystem::path& directory, vocabulary& out) {
+[[gnu::cold]] inline void read_model_config(const std::filesystem::path& directory, vocabulary& out) {
   const auto add = [&](const std::vector<std::int64_t>& ids) {
     for (const std::int64_t id : ids)
       if (std::find(out.end_ids.begin(), out.end_ids.end(), id) == out.end_ids.end()) out.end_ids.push_back(id);

@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <string_view>
 
+#include "intaglio/core/short_name.hpp"
+
 namespace intaglio::io {
 
 struct pickle_opcode {
   std::uint8_t code;
-  std::string_view name;
+  short_name<22> name;
 };
 
 inline constexpr pickle_opcode pickle_opcodes[] = {

@@ -11,12 +11,13 @@
 #include <string_view>
 #include <vector>
 
+#include "intaglio/core/short_name.hpp"
 #include "intaglio/io/pretokenizer.hpp"
 
 namespace intaglio::io {
 
 struct pretokenizer_name {
-  std::string_view name;
+  short_name<20> name;
   pretokenizer kind;
   bool ignore_merges = false;  ///< a piece that is a token is that token, whatever the merges say
   bool adds_bos = false;       ///< unless the file says otherwise
@@ -118,7 +119,7 @@ inline std::string llama3_expression(std::string_view digits) {
          R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 }
 /// The expression of o200k; `suffix` follows each of its two forms of words.
-inline std::string o200k_expression(std::string_view suffix, std::string_view digits) {
+[[gnu::cold]] inline std::string o200k_expression(std::string_view suffix, std::string_view digits) {
   const std::string upper = R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])", lower = R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])",
                     prefix = R"([^\r\n\p{L}\p{N}]?)", end(suffix);
   return prefix + upper + "*" + lower + "+" + end + "|" + prefix + upper + "+" + lower + "*" + end + "|" +

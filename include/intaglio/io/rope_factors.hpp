@@ -57,7 +57,8 @@ inline float longrope_attention_factor(std::uint32_t context, std::uint32_t orig
 /// The scaling that has these factors [head_dim / 2], with Llama 3's low_freq_factor 1 and high_freq_factor 4. The
 /// factors do not determine these two and the original length separately, so the length is assumed to be a power of
 /// two. Plain where all factors are 1, absent where no scaling has these factors.
-inline std::optional<rope_scaling_config> llama3_scaling_of(std::span<const float> factors, float rope_theta) {
+[[gnu::cold]] inline std::optional<rope_scaling_config> llama3_scaling_of(std::span<const float> factors,
+                                                                          float rope_theta) {
   const auto all = [&](auto&& is) { return std::all_of(factors.begin(), factors.end(), is); };
   if (factors.empty() || !all([](float factor) { return std::isfinite(factor) && factor >= 1.f; })) return std::nullopt;
   if (all([](float factor) { return factor == 1.f; })) return rope_scaling_config{};

@@ -113,6 +113,13 @@ template <class... Kernels>
 constexpr bool have_all_constants(kernel_list<Kernels...>) {
   return ((sizeof(typename Kernels::constants) == 4 * Kernels::face.specialization_count()) && ...);
 }
+/// Whether dispatches have room for the constants of all interfaces.
+template <class... Kernels>
+constexpr bool have_room(kernel_list<Kernels...>) {
+  return ((Kernels::face.push.size() <= max_push_constants &&
+           Kernels::face.specialization.size() <= max_specialization_constants) &&
+          ...);
+}
 /// The results of `f` for all kernels, by kernel number.
 template <class F, class... Kernels>
 constexpr std::array<bool, sizeof...(Kernels)> flags_of(F f, kernel_list<Kernels...>) {
@@ -130,7 +137,8 @@ inline constexpr auto are_held_against_chain =
 inline constexpr auto leave_chain_bits = flags_of(
     []<class Kernel>(std::type_identity<Kernel>) { return requires { Kernel::leaves_chain_bits; }; }, all_kernels{});
 inline constexpr auto catalogue = faces_of(all_kernels{});
-static_assert(catalogue.size() == kernel_count && are_in_order(all_kernels{}) && have_all_constants(all_kernels{}));
+static_assert(catalogue.size() == kernel_count && are_in_order(all_kernels{}) && have_all_constants(all_kernels{}) &&
+              have_room(all_kernels{}));
 
 constexpr const kernel_interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

@@ -12,6 +12,7 @@
 #include <span>
 #include <string_view>
 
+#include "intaglio/core/short_name.hpp"
 #include "intaglio/kernels/catalogue.hpp"
 #include "intaglio/kernels/module_use.hpp"
 #include "intaglio/kernels/spirv/demands.hpp"
@@ -31,7 +32,7 @@ enum class module_target : std::uint8_t {
 struct declared_module {
   kernel of;
   module_target target;
-  std::string_view name;                   ///< as in kernels/spirv/
+  short_name<27> name;                     ///< as in kernels/spirv/
   void (*demand)(module_use&);             ///< computes the demands of a use of it
   std::span<const unsigned> capabilities;  ///< as numbered in SPIR-V
 };
@@ -145,7 +146,7 @@ constexpr std::uint64_t shared_memory_bytes(std::string_view module, std::initia
     static_assert(max_specialization_constants <= 64, "module_use::absent has 64 bits");
     module_use out{bits, ~std::uint64_t{0}};
     const kernel_interface& face = interface_of(each.of);
-    const std::size_t none = face.specialization.size();
+    const std::size_t none = max_specialization_constants;
     for (const named_constant& one : constants)
       if (const std::size_t id = face.specialization_index(one.name); id != none) {
         bits[id] = static_cast<std::uint32_t>(one.value);

@@ -5,11 +5,13 @@
 
 #include "intaglio/core/message.hpp"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 #include <vector>
+
+#include "intaglio/core/short_name.hpp"
 
 namespace intaglio::kernels {
 
@@ -24,13 +26,13 @@ constexpr std::uint64_t unbound(field_type type) { return type == field_type::bi
 
 /// One push constant: addresses are 64-bit device addresses.
 struct push_constant {
-  std::string_view name;
+  short_name<22> name;
   field_type type = field_type::address;
 };
 
 /// One specialization constant; its constant_id is its index in the list.
 struct specialization_constant {
-  std::string_view name;
+  short_name<22> name;
   field_type type = field_type::u32;
 };
 
@@ -39,21 +41,30 @@ inline constexpr std::size_t max_specialization_constants = 48;
 /// The push constant bytes that every Vulkan device offers; a kernel may not need more.
 inline constexpr std::uint32_t max_push_constant_bytes = 128;
 
-/// Index of the entry with a name, or Count if there is none.
-template <class Named, std::size_t Count>
-constexpr std::size_t index_of_name(const std::array<Named, Count>& among, std::string_view wanted) {
-  const std::size_t size = wanted.size();
-  const Named* const all = among.data();
-  for (std::size_t i = 0; i < Count; ++i)
-    if (all[i].name.size() == size && are_equal(all[i].name, wanted)) return i;
-  return Count;
+/// The constants of an interface, exactly as many as it has. The list that initializes them lives as long as the
+/// variable that holds them.
+template <class Constant>
+struct constant_list {
+  std::initializer_list<Constant> items;
+  constexpr std::size_t size() const { return items.size(); }
+  constexpr const Constant& operator[](std::size_t i) const { return items.begin()[i]; }
+};
+/// Index of the constant with a name, or `none`.
+template <class Constant>
+constexpr std::size_t index_of_name(const constant_list<Constant>& among, std::string_view wanted, std::size_t none) {
+  std::size_t i = 0;
+  for (const Constant& each : among.items) {
+    if (each.name.length == wanted.size() && are_equal({each.name.letters, each.name.length}, wanted)) return i;
+    ++i;
+  }
+  return none;
 }
 
 /// The interface of one kernel. Specialization constant 0 is always the workgroup's width in x.
 struct kernel_interface {
   std::string_view name;
-  std::array<push_constant, max_push_constants> push{};
-  std::array<specialization_constant, max_specialization_constants> specialization{};
+  constant_list<push_constant> push{};
+  constant_list<specialization_constant> specialization{};
 
   constexpr std::size_t push_count() const {
     std::size_t n = 0;
@@ -79,10 +90,13 @@ struct kernel_interface {
     return out;
   }
 
-  /// Index of a push constant by name, or push.size() if there is none.
-  constexpr std::size_t push_index(std::string_view wanted) const { return index_of_name(push, wanted); }
+  /// Index of a push constant by name, or max_push_constants if there is none.
+  constexpr std::size_t push_index(std::string_view wanted) const {
+    return index_of_name(push, wanted, max_push_constants);
+  }
+  /// Index of a specialization constant by name, or max_specialization_constants if there is none.
   constexpr std::size_t specialization_index(std::string_view wanted) const {
-    return index_of_name(specialization, wanted);
+    return index_of_name(specialization, wanted, max_specialization_constants);
   }
 };
 

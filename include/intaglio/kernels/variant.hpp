@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "intaglio/core/short_name.hpp"
 #include "intaglio/kernels/kinds.hpp"
 
 namespace intaglio::kernels {
@@ -102,7 +103,7 @@ enum class variant : std::uint8_t { INTAGLIO_VARIANTS(INTAGLIO_EACH) };
 #undef INTAGLIO_EACH
 
 struct variant_entry {
-  std::string_view name;
+  short_name<27> name;
   kernel of;
 };
 /// By variant.

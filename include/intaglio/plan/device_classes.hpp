@@ -173,7 +173,7 @@ constexpr std::uint32_t strength(const device_class& of) {
 
 /// A device's class, then reduced classes of it. Each omits more features that may be faulty on the device, if its
 /// kernels differ from the reference.
-inline std::vector<device_class> fallbacks(const device_class& of) {
+[[gnu::cold]] inline std::vector<device_class> fallbacks(const device_class& of) {
   std::vector<device_class> out;
   device_class narrow = of;
   if (of.offers().has(demand::wide_loads)) {

@@ -53,7 +53,7 @@ constexpr std::string_view name(row_order order) {
 }
 
 /// The layers that have a weight: "*" for all, else a list like "0-3,6,9-31".
-inline std::string layers_text(const weight& w, const table& of) {
+[[gnu::cold]] inline std::string layers_text(const weight& w, const table& of) {
   const std::uint32_t layers = of.config->num_hidden_layers;
   if (of.copies(w) == layers || !w.per_layer) return "*";
   std::string out;

@@ -78,7 +78,8 @@ inline std::string tuning_path(const gpu::pipeline_cache& beside) {
   return beside.path().substr(0, beside.path().size() - from.size()) + ".tuning";
 }
 /// @return the tuning stored for this device, driver and plan, if any. @param warning set where a file cannot be used
-inline std::optional<tuning> kept_tuning(const gpu::pipeline_cache& beside, std::string* warning = nullptr) {
+[[gnu::cold]] inline std::optional<tuning> kept_tuning(const gpu::pipeline_cache& beside,
+                                                       std::string* warning = nullptr) {
   const std::string path = tuning_path(beside);
   std::string content, text, nothing;
   if (path.empty()) return std::nullopt;
