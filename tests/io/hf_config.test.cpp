@@ -652,7 +652,7 @@ TEST_CASE("hf_config: decoders with LayerNorms state the form of their layers") 
   for (const auto& [fields, by] :
        {std::pair{R"(,"use_parallel_block":false)", "use_parallel_block: expected true, found false"},
         {R"(,"use_gated_activation":false)", "use_gated_activation: expected true"},
-        {R"(,"order_of_interleaved_layers":"other")", "order_of_interleaved_layers: expected local_attn_first"},
+        {R"(,"order_of_interleaved_layers":"other")", R"(order_of_interleaved_layers: expected "local_attn_first")"},
         {R"(,"sliding_window_pattern":4,"layer_switch":3)", "layer_switch and sliding_window_pattern"},
         {R"(,"rotary_pct":0.5)", "rotary_pct: expected 1"}})
     CHECK_THAT(refusal(of("cohere2", fields)), ContainsSubstring(by));
@@ -661,7 +661,8 @@ TEST_CASE("hf_config: decoders with LayerNorms state the form of their layers") 
   CHECK((starcoder2.config.rms_norm_eps == 1e-6f && starcoder2.config.hidden_act == activation::gelu_tanh));
   CHECK(starcoder2.warnings.empty());
   CHECK_THAT(refusal(of("starcoder2", R"(,"use_bias":false)")), ContainsSubstring("use_bias: expected true"));
-  CHECK_THAT(refusal(of("starcoder2", R"(,"norm_type":"rms")")), ContainsSubstring("norm_type: expected layer_norm"));
+  CHECK_THAT(refusal(of("starcoder2", R"(,"norm_type":"rms")")),
+             ContainsSubstring(R"(norm_type: expected "layer_norm")"));
   const auto stablelm = read(of("stablelm", ""));
   CHECK((stablelm.config.rotary_dim == 4 && !stablelm.config.attention_bias && stablelm.warnings.empty()));
   CHECK(read(of("stablelm", R"(,"use_qkv_bias":true)")).config.attention_bias);

@@ -3,6 +3,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
 #include <string>
 
 #include "files.hpp"
@@ -159,4 +160,37 @@ TEST_CASE("a Hunyuan with experts lists a value for each layer, which are all eq
     CHECK_THAT(refusal(mixture("hunyuan_v1_moe", sizes + ",\"" + key + "\":true")), ContainsSubstring("expected none"));
   CHECK_THAT(refusal(mixture("hunyuan_v1_moe", sizes + R"(,"moe_layer_num_skipped":1)")),
              ContainsSubstring("moe_layer_num_skipped: expected none, found 1"));
+}
+
+TEST_CASE("a MiniCPM's factors follow its width and depth", "[io]") {
+  const std::string sizes = R"(,"intermediate_size":128)",
+                    stated = sizes + R"(,"scale_emb":12,"scale_depth":1.4,"dim_model_base":16)";
+  const auto found = read(mixture("minicpm", stated + R"(,"mup_denominator":32)"));
+  const decoder_config& c = found.config;
+  CHECK(found.warnings.empty());
+  CHECK((c.embedding_multiplier == 12 && c.logits_scaling == 4 && c.attention_multiplier == 0));
+  CHECK(c.residual_multiplier == static_cast<float>(1.4 / std::sqrt(3.0)));
+  CHECK(*found.tie_word_embeddings);
+  const auto refuses = [&](const std::string& fields, const char* by) {
+    CHECK_THAT(refusal(mixture("minicpm", fields)), ContainsSubstring(by));
+  };
+  refuses(sizes, "scale_emb: expected a number, found nothing");
+  refuses(sizes + R"(,"scale_emb":12,"scale_depth":1.4)", "dim_model_base: expected a number, found nothing");
+  refuses(sizes + R"(,"scale_emb":12,"scale_depth":1.4,"dim_model_base":0)", "logits_scaling");
+  refuses(sizes + R"(,"scale_emb":12,"scale_depth":0,"dim_model_base":16)", "expected a number above 0, found 0");
+  refuses(sizes + R"(,"scale_emb":"12","scale_depth":1.4,"dim_model_base":16)", "embedding_multiplier: expected");
+  refuses(stated + R"(,"sparse_config":{"topk":64})", "attention to chosen blocks is not computed");
+  refuses(stated + R"(,"num_experts":8)", "num_experts");
+  refuses(stated + R"(,"hidden_act":"fatrelu")", "found 'fatrelu'");
+}
+
+TEST_CASE("a Baichuan's context has another name, and other generations are refused", "[io]") {
+  const std::string text = R"({"model_type":"baichuan","hidden_size":64,"num_attention_heads":4,"vocab_size":1000,)"
+                           R"("intermediate_size":128,"model_max_length":512,"rms_norm_eps":1e-6,)";
+  const auto found = read(text + R"("num_hidden_layers":3})");
+  CHECK((found.warnings.empty() && found.config.max_position_embeddings == 512));
+  CHECK_THAT(refusal(text + R"("num_hidden_layers":40})"),
+             ContainsSubstring("num_hidden_layers: expected none with ALiBi, found 40"));
+  CHECK_THAT(refusal(text + R"("num_hidden_layers":3,"z_loss_weight":0})"),
+             ContainsSubstring("Baichuan 2 normalises the rows of its head"));
 }

@@ -16,6 +16,9 @@ TEST_CASE("tensors of renamed families have GGUF's names", "[io]") {
   CHECK(gguf_name("model.layers.3.mlp.gate_up_proj.weight", architecture::chatglm) == "blk.3.ffn_up.weight");
   CHECK(gguf_name("transformer.h.0.mlp.c_fc_0.weight", architecture::exaone) == "blk.0.ffn_gate.weight");
   CHECK(gguf_name("model.layers.7.attention.wqkv.weight", architecture::internlm2) == "blk.7.attn_qkv.weight");
+  CHECK(gguf_name("model.layers.2.self_attn.W_pack.weight", architecture::baichuan) == "blk.2.attn_qkv.weight");
+  CHECK(gguf_name("model.layers.2.self_attn.o_proj.weight", architecture::baichuan) == "blk.2.attn_output.weight");
+  CHECK(gguf_name("model.norm.weight", architecture::xverse) == "output_norm.weight");
   CHECK(gguf_name("output.weight", architecture::internlm2) == "output.weight");
   CHECK(gguf_name("model.layers.1.mlp.gate.wg.weight", architecture::hunyuan_moe) == "blk.1.ffn_gate_inp.weight");
   CHECK(gguf_name("model.layers.1.block_sparse_moe.e_score_correction_bias", architecture::minimax_m2) ==

@@ -54,6 +54,11 @@ def llama3(rope, width):
     return own / rope["factor"] * (1 - share) + own * share
 
 
+def longrope(rope, width):
+    """Frequencies of pairs up to the original context, each divided by a factor."""
+    return float(rope["rope_theta"]) ** (-np.arange(width // 2) * 2 / width) / np.array(rope["short_factor"])
+
+
 DELTA_NAMES = {
     "in_proj_qkv.weight": "attn_qkv.weight", "in_proj_z.weight": "attn_gate.weight",
     "in_proj_b.weight": "ssm_beta.weight", "in_proj_a.weight": "ssm_alpha.weight", "conv1d.weight": "ssm_conv1d.weight",
@@ -209,7 +214,7 @@ class Decoder:
         rope = self.text.get("rope_parameters", self.text)
         part = int(WIDE * self.text.get("partial_rotary_factor", rope.get("partial_rotary_factor", 1.0)))
         half = part // 2
-        of = {"yarn": yarn, "llama3": llama3}.get(rope.get("rope_type"))
+        of = {"yarn": yarn, "llama3": llama3, "longrope": longrope}.get(rope.get("rope_type"))
         angles = np.arange(len(x))[:, None] * (
             of(rope, part) if of else self.base() ** (-np.arange(half) / half))
         cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
@@ -415,8 +420,10 @@ class Decoder:
                          "rope.scaling.yarn_log_multiplier": rope["mscale_all_dim"],
                          "attention.temperature_scale": rope["llama_4_scaling_beta"]})
         if "embedding_multiplier" in t:
-            keys.update({"embedding_scale": t["embedding_multiplier"], "attention.scale": t["attention_multiplier"],
-                         "residual_scale": t["residual_multiplier"], "logit_scale": t["logits_scaling"]})
+            keys.update({"embedding_scale": t["embedding_multiplier"], "residual_scale": t["residual_multiplier"],
+                         "logit_scale": t["logits_scaling"]})
+        if "attention_multiplier" in t:
+            keys["attention.scale"] = t["attention_multiplier"]
         if t.get(self.traits.get("shared", "")):
             keys["expert_shared_feed_forward_length"] = t[self.traits["shared"]]
         if self.traits.get("recurrent"):

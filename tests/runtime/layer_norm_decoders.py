@@ -6,7 +6,7 @@
 OUT/NAME has config.json, a tokenizer of bytes, model.safetensors with transformers' names and shapes, model.gguf with
 those of llama.cpp's converter, prompts.json and, for each prompt, PROMPT.logits, f32 [tokens, vocabulary]. The forward
 pass is written from transformers' models/cohere, cohere2, starcoder2, stablelm, nemotron, phi, gpt_neox, falcon,
-gpt2, gpt_bigcode and olmo.
+gpt2, gpt_bigcode and olmo, and from Orion's modeling file.
 """
 import math
 import sys
@@ -280,6 +280,9 @@ MODELS = {
                     {"gguf": "starcoder", "names": BIGCODE, "biases": True,
                      "ungated": True, "act": gelu_tanh, "positions": True, "kv_heads": 1, "fused": True,
                      "embedding": 0.5}),
+    "orion": (config("orion", rms_norm_eps=EPS, hidden_act="silu", max_sequence_length=512, pretraining_tp=1,
+                     tie_word_embeddings=False),
+              {"gguf": "orion", "head": True, "keys": {"tensor_data_layout": "Meta AI original pth"}}),
     "olmo": (config("olmo", hidden_act="silu", clip_qkv=None, attention_bias=False),
              {"gguf": "olmo", "bare": True, "plain": True, "pairs": True, "embedding": 0.25}),
 }

@@ -28,8 +28,9 @@ using namespace intaglio::testing;
 
 namespace {
 
-constexpr std::array layer_norm_models{"cohere", "cohere2",  "starcoder2", "stablelm", "stablelm_3b", "nemotron",
-                                       "phi",    "gpt_neox", "falcon",     "gpt2",     "olmo",        "gpt_bigcode"};
+constexpr std::array layer_norm_models{"cohere",   "cohere2",     "starcoder2", "stablelm", "stablelm_3b",
+                                       "nemotron", "phi",         "gpt_neox",   "falcon",   "gpt2",
+                                       "olmo",     "gpt_bigcode", "orion"};
 
 /// Folder of the models and their logits, made once.
 const std::filesystem::path& made() {
@@ -89,7 +90,7 @@ TEST_CASE("tensors of a decoder with LayerNorms go back to safetensors, unless a
   const temporary_folder folder;
   io::convert_options options;
   options.codec = dtype::f32;
-  for (const char* const model : {"cohere2", "starcoder2", "stablelm", "nemotron", "phi", "falcon", "olmo"}) {
+  for (const char* const model : {"cohere2", "starcoder2", "stablelm", "nemotron", "phi", "falcon", "olmo", "orion"}) {
     INFO(model);
     const auto copy = folder / model;
     std::filesystem::create_directory(copy);

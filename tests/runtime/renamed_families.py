@@ -5,7 +5,7 @@
 
 The forward pass is that of decoders.py and logistic_decoders.py on tensors with usual names. Names, keys and orders of
 rows are written from transformers' models/glm, dots1, minimax_m2 and hunyuan_v1_moe, and from the modeling files of
-glm-4-9b-chat, EXAONE 3.5, InternLM2.5 and deepseek-moe-16b.
+glm-4-9b-chat, EXAONE 3.5, InternLM2.5, deepseek-moe-16b, MiniCPM, MiniCPM4, XVERSE and Baichuan-7B.
 """
 import sys
 
@@ -30,6 +30,9 @@ INTERNLM2 = {"embed_tokens": "model.tok_embeddings", "norm": "model.norm", "lm_h
              "layers": "model.layers.", "input_layernorm": "attention_norm", "post_attention_layernorm": "ffn_norm",
              "self_attn.qkv": "attention.wqkv", "self_attn.o_proj": "attention.wo", "mlp.gate_proj": "feed_forward.w1",
              "mlp.up_proj": "feed_forward.w3", "mlp.down_proj": "feed_forward.w2"}
+BAICHUAN = {"embed_tokens": "model.embed_tokens", "norm": "model.norm", "lm_head": "lm_head",
+            "layers": "model.layers.", "self_attn.qkv": "self_attn.W_pack"}
+XVERSE = {name: name_of for name, name_of in BAICHUAN.items() if name != "self_attn.qkv"}
 
 
 def in_blocks(q, k, v):
@@ -80,11 +83,18 @@ class Renamed(Decoder):
         written, self.weights = self.weights, self.usual
         tensors = dict(super().gguf_tensors())
         self.weights = written
+        if "short_factor" in (rope := self.text.get("rope_parameters", {})):
+            for kind in ("short", "long"):
+                tensors[f"rope_factors_{kind}.weight"] = np.array(rope[f"{kind}_factor"], np.float32)
         for layer in range(LAYERS if self.traits.get("joined") else 0):
             for end in ("weight", "bias"):
                 parts = [tensors.pop(f"blk.{layer}.attn_{n}.{end}") for n in "qkv"]
                 tensors[f"blk.{layer}.attn_qkv.{end}"] = np.concatenate(parts)
         return list(tensors.items())
+
+    def gguf_keys(self):
+        name, keys = super().gguf_keys()
+        return name, {key: value for key, value in {**keys, **self.traits.get("keys", {})}.items() if value is not None}
 
 
 class Mixture(Logistic):
@@ -135,6 +145,14 @@ GLM_CONFIG = {"model_type": "glm", **SIZES, "head_dim": WIDE, "partial_rotary_fa
 GLM_TRAITS = {"gguf": "chatglm", "experts": "none", "biases": True, "neighbours": True, "fused_gate_up": True}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 64}
+# MiniCPM's factors: of the embedding, of the depth, and the width by which logits are divided.
+MINICPM = {"model_type": "minicpm", **SIZES, "scale_emb": 12, "scale_depth": 1.4, "dim_model_base": 256,
+           "tie_word_embeddings": True}
+MINICPM_USUAL = {**SIZES, "embedding_multiplier": 12.0, "residual_multiplier": 1.4 / LAYERS ** 0.5,
+                 "logits_scaling": HIDDEN / 256, "tie_word_embeddings": True}
+MINICPM_TRAITS = {"gguf": "minicpm", "experts": "none", "pairs": True, "embedding": 0.02}
+LONGROPE = {"rope_type": "longrope", "short_factor": [1.0 + 0.5 * i for i in range(WIDE // 2)],
+            "long_factor": [2.0 + i for i in range(WIDE // 2)], "original_max_position_embeddings": 512}
 # NAME: (what config.json has, the config with transformers' keys, traits)
 MODELS = {
     "glm": (GLM_CONFIG, GLM_CONFIG, GLM_TRAITS),
@@ -165,6 +183,21 @@ MODELS = {
     "internlm3": ({"model_type": "internlm3", **SIZES, "bias": False, "qkv_bias": False, "head_dim": WIDE,
                    "rope_scaling": {"rope_type": "dynamic", "factor": 6.0}}, SIZES,
                   {"gguf": "llama", "experts": "none", "pairs": True}),
+    "minicpm": (MINICPM, MINICPM_USUAL,  # GGUF as before its keys of factors
+                {**MINICPM_TRAITS, "keys": dict.fromkeys(("embedding_scale", "residual_scale", "logit_scale"))}),
+    "minicpm4": ({**MINICPM, "scale_emb": 6, "scale_depth": 1.0, "dim_model_base": 32, "rope_scaling": LONGROPE,
+                  "mup_denominator": 32, "tie_word_embeddings": False},
+                 {**MINICPM_USUAL, "embedding_multiplier": 6.0, "residual_multiplier": LAYERS ** -0.5,
+                  "logits_scaling": HIDDEN / 32, "rope_parameters": {**LONGROPE, "rope_theta": 10000.0},
+                  "tie_word_embeddings": False},
+                 {**MINICPM_TRAITS, "keys": {"rope.scaling.type": "longrope"}}),
+    "xverse": ({"model_type": "xverse", **SIZES, "max_tokenizer_truncation": 480}, SIZES,
+               {"gguf": "xverse", "experts": "none", "pairs": True, "names": XVERSE,
+                "angles": "model.layers.{}.self_attn.rotary_emb.inv_freq"}),
+    "baichuan": ({"model_type": "baichuan", **{k: v for k, v in SIZES.items() if k != "max_position_embeddings"},
+                  "model_max_length": 512, "num_key_value_heads": KV_HEADS}, SIZES,
+                 {"gguf": "baichuan", "experts": "none", "pairs": True, "names": BAICHUAN, "join": in_blocks,
+                  "angles": "model.layers.{}.self_attn.rotary_emb.inv_freq"}),
 }
 
 # As GLM-4.5's names, but for the norm in front of the FFN.

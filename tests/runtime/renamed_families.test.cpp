@@ -25,7 +25,8 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 constexpr std::array tiny_families{"glm",       "glm_edge", "chatglm", "exaone",     "internlm2",
-                                   "internlm3", "deepseek", "dots1",   "minimax_m2", "hunyuan_moe"};
+                                   "internlm3", "deepseek", "dots1",   "minimax_m2", "hunyuan_moe",
+                                   "minicpm",   "minicpm4", "xverse",  "baichuan"};
 
 /// Folder of the models and their logits, made once.
 const std::filesystem::path& made() {
@@ -79,7 +80,7 @@ TEST_CASE("a folder under other names, its GGUF and what is converted have one c
 TEST_CASE("safetensors are written under a folder's names where they have its matrices", "[once]") {
   io::convert_options options;
   options.codec = dtype::f32;
-  for (const char* const model : {"exaone", "glm"}) {
+  for (const char* const model : {"exaone", "glm", "minicpm4", "xverse"}) {
     INFO(model);
     const std::filesystem::path copy = made() / (std::string(model) + "_copy");
     std::filesystem::create_directory(copy);
@@ -95,7 +96,7 @@ TEST_CASE("safetensors are written under a folder's names where they have its ma
       CHECK(mine == its);
     }
   }
-  for (const char* const model : {"chatglm", "internlm2"})
+  for (const char* const model : {"chatglm", "internlm2", "baichuan"})
     CHECK_THROWS_WITH(io::convert(made() / model, made() / model / "again.safetensors", options),
                       ContainsSubstring("whose folders have q, k and v as one matrix"));
 }

@@ -61,6 +61,9 @@ enum class architecture : std::uint8_t {
   dots1,
   minimax_m2,
   hunyuan_moe,
+  minicpm,
+  xverse,
+  baichuan,
   command_r,
   cohere2,
   starcoder2,
@@ -71,10 +74,11 @@ enum class architecture : std::uint8_t {
   falcon,
   gpt2,
   olmo,
-  starcoder
+  starcoder,
+  orion
 };
 /// The last enumerator, for tables by architecture.
-inline constexpr architecture last_architecture = architecture::starcoder;
+inline constexpr architecture last_architecture = architecture::orion;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh, gelu };
 /// The last enumerator, for tables by activation.
@@ -283,15 +287,15 @@ struct decoder_config {
 /// The name of an architecture, as config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
   constexpr std::string_view names[] = {
-      "bitnet",        "llama",       "gemma3",       "qwen3",         "qwen3moe",    "qwen2",     "smollm3",
-      "granite",       "olmo2",       "phi3",         "lfm2",          "gemma2",      "gemma4",    "gemma3n",
-      "gpt-oss",       "qwen35",      "qwen3next",    "granitehybrid", "nemotron_h",  "bert",      "nomic-bert",
-      "granitemoe",    "olmoe",       "qwen35moe",    "lfm2moe",       "gemma",       "arcee",     "seed_oss",
-      "mistral3",      "exaone4",     "qwen2moe",     "ernie4_5",      "glm4moe",     "glm4",      "gemma-embedding",
-      "hunyuan-dense", "modern-bert", "ernie4_5-moe", "eurobert",      "deepseek2",   "chatglm",   "exaone",
-      "internlm2",     "deepseek",    "dots1",        "minimax-m2",    "hunyuan-moe", "command-r", "cohere2",
-      "starcoder2",    "stablelm",    "nemotron",     "phi2",          "gptneox",     "falcon",    "gpt2",
-      "olmo",          "starcoder"};
+      "bitnet",        "llama",       "gemma3",       "qwen3",         "qwen3moe",    "qwen2",    "smollm3",
+      "granite",       "olmo2",       "phi3",         "lfm2",          "gemma2",      "gemma4",   "gemma3n",
+      "gpt-oss",       "qwen35",      "qwen3next",    "granitehybrid", "nemotron_h",  "bert",     "nomic-bert",
+      "granitemoe",    "olmoe",       "qwen35moe",    "lfm2moe",       "gemma",       "arcee",    "seed_oss",
+      "mistral3",      "exaone4",     "qwen2moe",     "ernie4_5",      "glm4moe",     "glm4",     "gemma-embedding",
+      "hunyuan-dense", "modern-bert", "ernie4_5-moe", "eurobert",      "deepseek2",   "chatglm",  "exaone",
+      "internlm2",     "deepseek",    "dots1",        "minimax-m2",    "hunyuan-moe", "minicpm",  "xverse",
+      "baichuan",      "command-r",   "cohere2",      "starcoder2",    "stablelm",    "nemotron", "phi2",
+      "gptneox",       "falcon",      "gpt2",         "olmo",          "starcoder",   "orion"};
   static_assert(sizeof(names) / sizeof(names[0]) == static_cast<std::size_t>(last_architecture) + 1);
   return names[static_cast<std::size_t>(value)];
 }

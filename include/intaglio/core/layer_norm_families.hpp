@@ -174,6 +174,12 @@ inline constexpr auto layer_norm_families = std::to_array<family>({
      .no_rope_interval = 1,
      .tied = true,
      .act = activation::gelu_tanh},
+    {.type = architecture::orion,
+     .config_names = "orion",
+     .gguf_names = "orion",
+     .layers = "layer_norm_decoder",
+     .window = gguf_window::refused,
+     .layer_norms = true},
 });
 
 }  // namespace intaglio

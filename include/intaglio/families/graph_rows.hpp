@@ -11,6 +11,7 @@
 #include "intaglio/core/family.hpp"
 #include "intaglio/ir/trace.hpp"
 #include "intaglio/models/arcee.hpp"
+#include "intaglio/models/baichuan.hpp"
 #include "intaglio/models/bert.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/cohere.hpp"
@@ -45,6 +46,7 @@
 #include "intaglio/models/lfm2.hpp"
 #include "intaglio/models/lfm2moe.hpp"
 #include "intaglio/models/llama.hpp"
+#include "intaglio/models/minicpm.hpp"
 #include "intaglio/models/minimax_m2.hpp"
 #include "intaglio/models/mistral3.hpp"
 #include "intaglio/models/mixtral.hpp"
@@ -55,6 +57,7 @@
 #include "intaglio/models/olmo.hpp"
 #include "intaglio/models/olmo2.hpp"
 #include "intaglio/models/olmoe.hpp"
+#include "intaglio/models/orion.hpp"
 #include "intaglio/models/phi2.hpp"
 #include "intaglio/models/phi3.hpp"
 #include "intaglio/models/qwen2.hpp"
@@ -69,6 +72,7 @@
 #include "intaglio/models/stablelm.hpp"
 #include "intaglio/models/starcoder.hpp"
 #include "intaglio/models/starcoder2.hpp"
+#include "intaglio/models/xverse.hpp"
 
 namespace intaglio::families {
 
@@ -204,6 +208,9 @@ inline constexpr auto graph_rows = std::to_array<graph_row>({
     {architecture::dots1, trace_headed<models::dots1_graph<any_codec>>},
     {architecture::minimax_m2, trace_headed<models::mixtral_graph<any_codec, dtype::f32, graph::qk_norm::rms_all>>},
     {architecture::hunyuan_moe, trace_headed<models::mixtral_graph<any_codec, dtype::f32, graph::qk_norm::rms_turned>>},
+    {architecture::minicpm, trace_llama<>},
+    {architecture::xverse, trace_llama<>},
+    {architecture::baichuan, trace_llama<>},
     {architecture::command_r, trace_headed<models::layer_norm_decoder_graph<any_codec>>},
     {architecture::cohere2, trace_headed<models::layer_norm_decoder_graph<any_codec>>},
     {architecture::starcoder2, trace_headed<models::layer_norm_decoder_graph<any_codec>>},
@@ -215,6 +222,7 @@ inline constexpr auto graph_rows = std::to_array<graph_row>({
     {architecture::gpt2, trace_headed<models::layer_norm_decoder_graph<any_codec>>},
     {architecture::olmo, trace_headed<models::layer_norm_decoder_graph<any_codec>>},
     {architecture::starcoder, trace_headed<models::layer_norm_decoder_graph<any_codec>>},
+    {architecture::orion, trace_headed<models::layer_norm_decoder_graph<any_codec>>},
 });
 
 /// Whether each family has its row, in the order of `architecture`.

@@ -36,7 +36,7 @@ inline constexpr auto absent_families = std::to_array<absent_family>({
     {"jamba bamba", "Mamba in layers of other kinds"},
     {"falcon_h1 falcon-h1", "Mamba-2 and attention beside each other in a layer"},
     {"mistral4", "queries scaled by their position"},
-    {"gpt_neo baichuan xverse", "tensors under names of their own"},
+    {"gpt_neo", "tensors under names of their own"},
 });
 
 /// The error texts for a file of an unknown family. @return expected and found

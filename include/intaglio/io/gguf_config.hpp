@@ -139,11 +139,13 @@ class gguf_config : public gguf_mixtures {
       const float found = real(tail).value_or(0.f);
       return found == 0.f ? absent : found;
     };
-    config_.embedding_multiplier = multiplier("embedding_scale", 1.f);
+    const bool depth = family_of(config_.model_type).depth_scaled;
+    const auto layers = static_cast<float>(config_.num_hidden_layers), width = static_cast<float>(config_.hidden_size);
+    config_.embedding_multiplier = multiplier("embedding_scale", depth ? 12.f : 1.f);
     config_.attention_multiplier = multiplier("attention.scale", 0.f);
-    config_.residual_multiplier = multiplier("residual_scale", 1.f);
-    if (!file_.value<bool>(key("rope.scaling.finetuned")).value_or(true)) config_.no_rope_layer_interval = 1;
-    config_.logits_scaling = multiplier("logit_scale", 1.f);
+    config_.residual_multiplier = multiplier("residual_scale", depth ? 1.4f / std::sqrt(layers) : 1.f);
+    if (!depth && !file_.value<bool>(key("rope.scaling.finetuned")).value_or(true)) config_.no_rope_layer_interval = 1;
+    config_.logits_scaling = multiplier("logit_scale", depth ? width / 256 : 1.f);
   }
   /// Reads the factor of logits. Files without it are not computed: llama.cpp has no default for it.
   void read_logit_scale() {

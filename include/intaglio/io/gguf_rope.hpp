@@ -28,6 +28,7 @@ class gguf_rope : public gguf_fields {
     const std::string type = file_.value<std::string>(key("rope.scaling.type")).value_or("linear");
     const std::string_view stated = real("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
     const float factor = real(stated).value_or(1.f);
+    if (type == "longrope" && family_of(config_.model_type).partial_rotary) return;  // read_longrope reads it
     if (type != "none" && type != "linear" && type != "yarn")
       refuse(key("rope.scaling.type"), "none, linear or yarn", "'" + printable(type, 40) + "'");
     if (factor == 1.f) return;

@@ -130,14 +130,16 @@ class hf_config_reader : public hf_layer_norms {
     if (is_ternary(out_.config)) judge(root["quantization_config"], hf_quantization_key_rules, out_.model_type);
   }
 
-  /// Reads Granite's multipliers. Defaults: transformers' GraniteConfig.
+  /// Reads Granite's and MiniCPM's multipliers. Defaults: transformers' GraniteConfig.
   [[gnu::cold]] void read_multipliers(const json_place& text) {
     decoder_config& c = out_.config;
     for (const auto& [key, to] : {std::pair{"embedding_multiplier", &c.embedding_multiplier},
                                   {"attention_multiplier", &c.attention_multiplier},
                                   {"residual_multiplier", &c.residual_multiplier},
-                                  {"logits_scaling", &c.logits_scaling}})
+                                  {"logits_scaling", &c.logits_scaling}}) {
+      if (to == &c.attention_multiplier && family_of(c.model_type).depth_scaled) continue;
       if (*to = text[key].present() ? text[key].real() : 1.f; !(*to > 0.f)) text[key].refuse("a number above 0");
+    }
   }
 
   [[gnu::cold]] void read_softcaps(const json_place& text) {

@@ -57,7 +57,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"no_rope_layers"},
     {"no_rope_layer_interval", config_key_use::read, {}, has_layers_without_rope},
     {"embedding_multiplier", config_key_use::read, {}, has_multipliers},
-    {"attention_multiplier", config_key_use::read, {}, has_multipliers},
+    {"attention_multiplier", config_key_use::read, {}, has_score_multiplier},
     {"residual_multiplier", config_key_use::read, {}, has_multipliers},
     {"logits_scaling", config_key_use::read, {}, has_multipliers},
     {"linear_conv_kernel_dim", config_key_use::read, {}, has_delta_rules},

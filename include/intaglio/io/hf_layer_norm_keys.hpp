@@ -3,9 +3,6 @@
 // families, and published files.
 #pragma once
 
-#include <array>
-#include <string_view>
-
 #include "intaglio/io/hf_keys.hpp"
 
 namespace intaglio::io {
@@ -47,38 +44,5 @@ inline constexpr config_key_rule hf_layer_norm_key_rules[] = {
     {"gradient_checkpointing_func", config_key_use::harmless},
     {"qk_layernorm", config_key_use::off},
 };
-
-/// A key that only some models' files have, and the value with which the family is computed.
-struct stated_truth {
-  std::string_view families, key;
-  bool value;
-};
-inline constexpr auto layer_norm_truths = std::to_array<stated_truth>({
-    {"cohere2", "use_embedding_sharing", true},
-    {"cohere2", "use_gated_activation", true},
-    {"cohere2", "use_parallel_block", true},
-    {"starcoder2", "use_bias", true},
-    {"stablelm", "use_parallel_residual", false},
-    {"gpt_neox", "use_parallel_residual", true},
-    {"gpt_neox", "attention_bias", true},
-    {"falcon", "multi_query", true},
-    {"gpt_bigcode", "multi_query", true},
-    {"gpt_bigcode", "scale_attn_weights", true},
-    {"falcon", "parallel_attn", true},
-    {"falcon", "new_decoder_architecture", false},
-    {"falcon", "bias", false},
-    {"gpt2", "scale_attn_weights", true},
-    {"gpt2", "scale_attn_by_inverse_layer_idx", false},
-});
-/// A text that a key of a config must have, if the key is there.
-struct stated_word {
-  std::string_view families, key, value;
-};
-inline constexpr auto layer_norm_words = std::to_array<stated_word>({
-    {"cohere2", "order_of_interleaved_layers", "local_attn_first"},
-    {"cohere2", "position_embedding_type", "rope_gptj"},
-    {"starcoder2", "norm_type", "layer_norm"},
-    {"starcoder2", "mlp_type", "default"},
-});
 
 }  // namespace intaglio::io

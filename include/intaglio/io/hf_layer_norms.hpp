@@ -51,17 +51,10 @@ class hf_layer_norms : public hf_latent {
     c.rms_norm_eps = read_eps(text);
   }
 
-  /// Reads the factor of logits, and checks what files state about the form of a layer.
+  /// Reads biases, the rotated part of a head, and the factor of logits.
   [[gnu::cold]] void read_layer_norms(const json_place& text) {
     decoder_config& c = out_.config;
     const family& of = family_of(c.model_type);
-    for (const auto& [families, key, value] : layer_norm_truths)
-      if (const json_place stated = text[key.data()];
-          families == out_.model_type && stated.present() && stated.boolean_or(value) != value)
-        stated.refuse(value ? "true" : "false");
-    for (const auto& [families, key, value] : layer_norm_words)
-      if (const json_place stated = text[key.data()]; families == out_.model_type && stated.text_or(value) != value)
-        stated.refuse(std::string(value));
     if (const json_place biases = text["use_qkv_bias"]; of.optional_biases && biases.present())
       c.attention_bias = biases.boolean_or(false);
     if (const json_place part = text["rotary_pct"]; part.present()) {

@@ -15,10 +15,10 @@ namespace intaglio::io {
 struct own_part {
   std::string_view hf, gguf;
 };
-/// The names of a family: of the layers, of tensors in them, and of tensors outside of them.
+/// The names of a family: what is in front of a layer's number, names of tensors in a layer, and of others.
 struct own_names {
   std::string_view layers;
-  std::array<own_part, 8> parts;
+  std::array<own_part, 9> parts;
   std::array<own_part, 8> globals;
   std::string_view model = {};  ///< in front of all names except the head's, in files that are written
 };
@@ -54,21 +54,21 @@ constexpr std::string_view without_model(std::string_view name) {
   return std::nullopt;
 }
 
-/// Hugging Face's name of a tensor; names without one are unchanged.
-inline std::string own_hf_name(std::string_view name, const own_names& names) {
+/// Hugging Face's name of a tensor; absent for other names.
+[[gnu::cold]] inline std::optional<std::string> own_hf_name(std::string_view name, const own_names& names) {
   const auto dot = name.rfind('.');
-  if (dot == name.npos) return std::string(name);
+  if (dot == name.npos) return std::nullopt;
   const std::string_view end = name.substr(dot), part = name.substr(0, dot);
   for (const auto& [hf, gguf] : names.globals)
     if (!hf.empty() && part == gguf)
       return std::string(gguf == "output" ? "" : names.model) + std::string(hf) + std::string(end);
   const auto layer = part.find('.', 4);
-  if (!part.starts_with("blk.") || layer == part.npos) return std::string(name);
+  if (!part.starts_with("blk.") || layer == part.npos) return std::nullopt;
   for (const auto& [hf, gguf] : names.parts)
     if (!hf.empty() && part.substr(layer + 1) == gguf)
       return std::string(names.model) + std::string(names.layers) + std::string(part.substr(4, layer - 4)) + "." +
              std::string(hf) + std::string(end);
-  return std::string(name);
+  return std::nullopt;
 }
 
 }  // namespace intaglio::io

@@ -170,9 +170,7 @@ inline constexpr number_relation number_relations[] = {
      [](const decoder_config& c) { return "1 to " + std::to_string(c.num_attention_heads); },
      [](const decoder_config& c) { return std::to_string(c.num_key_value_heads); }},
     {"num_key_value_heads", [](const decoder_config& c) { return c.num_attention_heads % c.num_key_value_heads == 0; },
-     [](const decoder_config& c) {
-       return "a divisor of num_attention_heads " + std::to_string(c.num_attention_heads);
-     },
+     [](const decoder_config& c) { return "a divisor of " + std::to_string(c.num_attention_heads) + " heads"; },
      [](const decoder_config& c) { return std::to_string(c.num_key_value_heads); }},
     {"linear_num_value_heads",
      [](const decoder_config& c) {
@@ -235,9 +233,7 @@ inline constexpr number_relation number_relations[] = {
      [](const decoder_config& c) { return number_text(c.attn_logit_softcapping); }},
     {"num_global_key_value_heads",
      [](const decoder_config& c) { return c.num_attention_heads % c.key_value_heads_of(false) == 0; },
-     [](const decoder_config& c) {
-       return "a divisor of num_attention_heads " + std::to_string(c.num_attention_heads);
-     },
+     [](const decoder_config& c) { return "a divisor of " + std::to_string(c.num_attention_heads) + " heads"; },
      [](const decoder_config& c) { return std::to_string(c.num_global_key_value_heads); }},
     {"global_head_dim",
      [](const decoder_config& c) {
@@ -314,6 +310,8 @@ inline void check_config(const decoder_config& c, const std::string& path) {
                            ? std::to_string(static_cast<std::int64_t>(value))
                            : number_text(static_cast<float>(value)));
   }
+  if (c.num_hidden_layers == family_of(c.model_type).alibi_layers)
+    throw file_error(path, std::nullopt, "num_hidden_layers", "none with ALiBi", std::to_string(c.num_hidden_layers));
   for (const number_relation& relation : number_relations)
     if (!relation.holds(c))
       throw file_error(path, std::nullopt, std::string(relation.key), relation.expected(c), relation.found(c));

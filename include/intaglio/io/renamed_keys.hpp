@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Keys of config.json that have another name in transformers' configs: a row for each. A config is read as if it had
 // transformers' names. Source: the configuration files of zai-org/glm-4-9b-chat, LGAI-EXAONE/EXAONE-3.5-2.4B,
-// MiniMaxAI/MiniMax-M2 and tencent/Hunyuan-A13B-Instruct.
+// MiniMaxAI/MiniMax-M2, tencent/Hunyuan-A13B-Instruct and openbmb/MiniCPM-2B-sft-bf16.
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <string>
 #include <string_view>
 
@@ -17,8 +18,9 @@ namespace intaglio::io {
 /// one value.
 struct renamed_key {
   std::string_view model_type, folder, usual;
-  double times = 0;           ///< the usual key's number is this multiple of the folder's; 0: it is equal
-  const char* per = nullptr;  ///< the usual key's number is the folder's divided by that of this key
+  double times = 0;                 ///< the usual key's number is this multiple of the folder's; 0: it is equal
+  const char* per = nullptr;        ///< the usual key's number is the folder's divided by that of this key
+  double power = 1, per_power = 1;  ///< with per: exponents of both numbers
 };
 inline constexpr auto renamed_keys = std::to_array<renamed_key>({
     {"chatglm", "num_layers", "num_hidden_layers"},
@@ -39,12 +41,17 @@ inline constexpr auto renamed_keys = std::to_array<renamed_key>({
     {"hunyuan_v1_moe", "moe_topk", "num_experts_per_tok"},
     {"hunyuan_v1_moe", "num_shared_expert", "n_shared_experts"},
     {"hunyuan_v1_moe", "moe_intermediate_size", "moe_intermediate_size"},
+    {"minicpm", "scale_emb", "embedding_multiplier"},
+    {"minicpm", "scale_depth", "residual_multiplier", 0, "num_hidden_layers", 1, 0.5},
+    {"minicpm", "dim_model_base", "logits_scaling", 0, "hidden_size", -1, -1},
+    {"baichuan", "model_max_length", "max_position_embeddings"},
 });
 
 /// A key that must have one value, or be a list of that value.
 struct required_value {
-  std::string_view model_type, key, json;
-  bool needed = false;  ///< the key must be there
+  std::string_view model_type, key;
+  std::string_view json;  ///< empty: any value; a text that is no JSON says why the key may not be there
+  bool needed = false;    ///< the key must be there
 };
 inline constexpr auto required_values = std::to_array<required_value>({
     {"chatglm", "rmsnorm", "true"},                      // false: LayerNorms
@@ -62,6 +69,30 @@ inline constexpr auto required_values = std::to_array<required_value>({
     {"minimax_m2", "attn_type_list", "1"},             // softmax in all layers
     {"hunyuan_v1_moe", "use_mixed_mlp_moe", "true"},   // false: no shared expert
     {"hunyuan_v1_moe", "norm_topk_prob", "true"},
+    {"minicpm", "scale_emb", "", true},
+    {"minicpm", "scale_depth", "", true},
+    {"minicpm", "dim_model_base", "", true},
+    {"minicpm", "sparse_config", "none: attention to chosen blocks is not computed"},
+    {"baichuan", "z_loss_weight", "none: Baichuan 2 normalises the rows of its head"},
+    {"cohere2", "use_embedding_sharing", "true"},
+    {"cohere2", "use_gated_activation", "true"},
+    {"cohere2", "use_parallel_block", "true"},
+    {"cohere2", "order_of_interleaved_layers", R"("local_attn_first")"},
+    {"cohere2", "position_embedding_type", R"("rope_gptj")"},
+    {"starcoder2", "use_bias", "true"},
+    {"starcoder2", "norm_type", R"("layer_norm")"},
+    {"starcoder2", "mlp_type", R"("default")"},
+    {"stablelm", "use_parallel_residual", "false"},
+    {"gpt_neox", "use_parallel_residual", "true"},
+    {"gpt_neox", "attention_bias", "true"},
+    {"falcon", "multi_query", "true"},
+    {"falcon", "parallel_attn", "true"},
+    {"falcon", "new_decoder_architecture", "false"},
+    {"falcon", "bias", "false"},
+    {"gpt_bigcode", "multi_query", "true"},
+    {"gpt_bigcode", "scale_attn_weights", "true"},
+    {"gpt2", "scale_attn_weights", "true"},
+    {"gpt2", "scale_attn_by_inverse_layer_idx", "false"},
 });
 
 /// Whether a family has layers without experts in front of the others, whose number first_k_dense_replace is.
@@ -92,6 +123,8 @@ inline constexpr config_key_rule renamed_key_rules[] = {
     {"num_mtp_modules", config_key_use::harmless},
     {"mtp_transformer_layers", config_key_use::harmless},
     {"use_mixed_mlp_moe", config_key_use::read, "hunyuan_v1_moe"},
+    {"mup_denominator", config_key_use::harmless},  // of MiniCPM's training
+    {"max_tokenizer_truncation", config_key_use::harmless},
     {"moe_layer_num_skipped", config_key_use::off},
     {"moe_drop_tokens", config_key_use::off},
     {"moe_random_routing_dropped_token", config_key_use::off},
@@ -116,7 +149,7 @@ inline std::string json_shown(const nlohmann::json& value) {
   if (row.per != nullptr && value.is_number()) {
     const json_place whole = json_place(document.path(), "", &text)[row.per];
     if (!(whole.number() > 0)) whole.refuse("a number above 0");
-    value = value.get<double>() / whole.number();
+    value = std::pow(value.get<double>(), row.power) / std::pow(whole.number(), row.per_power);
   }
   return value;
 }
@@ -124,6 +157,15 @@ inline std::string json_shown(const nlohmann::json& value) {
 /// Gives the keys of a config their usual names. @throws file_error where both names are there with two values, and for
 /// another value than a required one
 [[gnu::cold]] inline void rename_keys(const strict_json& document, nlohmann::json& text, std::string_view model_type) {
+  for (const required_value& row : required_values) {
+    if (row.model_type != model_type) continue;
+    const auto found = text.find(std::string(row.key));
+    const bool absent = found == text.end() || found->is_null();
+    if (absent && row.needed) document.refuse(row.key, row.json.empty() ? "a number" : row.json, "nothing");
+    if (absent || row.json.empty()) continue;
+    for (const nlohmann::json& each : found->is_array() ? *found : nlohmann::json::array({*found}))
+      if (json_shown(each) != row.json) document.refuse(row.key, row.json, json_shown(each));
+  }
   for (const renamed_key& row : renamed_keys) {
     const std::string folder(row.folder), usual(row.usual);
     if (row.model_type != model_type || !text.contains(folder)) continue;
@@ -133,15 +175,6 @@ inline std::string json_shown(const nlohmann::json& value) {
     if (const auto other = text.find(usual); other != text.end() && !other->is_null() && *other != value)
       document.refuse(folder + " and " + usual, "one value", json_shown(value) + " and " + json_shown(*other));
     text[usual] = std::move(value);
-  }
-  for (const required_value& row : required_values) {
-    if (row.model_type != model_type) continue;
-    const auto found = text.find(std::string(row.key));
-    const bool absent = found == text.end() || found->is_null();
-    if (absent && row.needed) document.refuse(row.key, row.json, "nothing");
-    if (absent) continue;
-    for (const nlohmann::json& each : found->is_array() ? *found : nlohmann::json::array({*found}))
-      if (json_shown(each) != row.json) document.refuse(row.key, row.json, json_shown(each));
   }
 }
 
