@@ -14,7 +14,8 @@ namespace {
 using intaglio::message;
 using intaglio::text;
 
-static_assert(intaglio::are_equal("blk", "blk") && !intaglio::are_equal("blk", "bl") && !intaglio::are_equal("blk", "bla"));
+static_assert(intaglio::are_equal("blk", "blk") && !intaglio::are_equal("blk", "bl") &&
+              !intaglio::are_equal("blk", "bla"));
 static_assert(intaglio::text<8>{"abcdefg"}.view() == "abcdefg" && intaglio::text<8>{"abcdefgh"}.view() == "abcd...");
 static_assert(message("a ", 3, ' ', -7, 'x', 1e-5f, ' ', 500'000.f, ' ', 0.07f, " ", intaglio::dtype::i2_s, true) ==
               "a 3 -7x1e-5 500000 0.07 i2_strue");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // MiniCPM: a Llama whose embedding, additions to the stream and logits have factors, which depend on its width and
-// depth. Source: modeling_minicpm.py of openbmb/MiniCPM-2B-sft-bf16 and MiniCPM4-0.5B; values from the published
-// config.json.
+// depth. Source: modeling_minicpm.py of openbmb/MiniCPM-2B-sft-bf16 and MiniCPM4-0.5B; sizes of the
+// published models.
 #pragma once
 
 #include "intaglio/models/llama.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// XVERSE: a Llama with a vocabulary of its own. Source: modeling_xverse.py of xverse/XVERSE-7B; values from the
-// published config.json.
+// XVERSE: a Llama with a vocabulary of its own. Source: modeling_xverse.py of xverse/XVERSE-7B; sizes of the
+// published models.
 #pragma once
 
 #include "intaglio/models/llama.hpp"
