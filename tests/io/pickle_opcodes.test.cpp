@@ -20,7 +20,7 @@ TEST_CASE("pickle opcodes: each code and each name once, every other byte is no 
   std::set<std::uint8_t> codes;
   std::set<std::string_view> names;
   for (const auto& [code, name] : pickle_opcodes) {
-    INFO(name);
+    INFO(name.view());
     CHECK(codes.insert(code).second);
     CHECK(names.insert(name).second);
     CHECK(name_of_opcode(code) == name);

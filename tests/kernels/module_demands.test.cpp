@@ -328,7 +328,7 @@ TEST_CASE("the facts about a module equal the module's own, whatever its constan
   std::mt19937 random(20261126);
   for (std::size_t i = 0; i < declared_modules.size(); ++i) {
     const declared_module& declared = declared_modules[i];
-    INFO(declared.name);
+    INFO(declared.name.view());
     REQUIRE(declared.name == modules[i].name);
     REQUIRE(declared.name.view().starts_with(interface_of(declared.of).name.substr(0, 6)));
     for (int trial = 0; trial < 40; ++trial) {

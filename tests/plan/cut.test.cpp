@@ -83,7 +83,7 @@ TEST_CASE("a stage has a resident dispatch where the whole plan has one, for one
         CHECK(all.kernel == of_whole.kernel);
         CHECK(all.groups == of_whole.groups);
         for (std::size_t i = 0; i < face.specialization_count(); ++i) {
-          INFO(face.specialization[i].name);
+          INFO(face.specialization[i].name.view());
           const bool counts = face.specialization[i].name == "layers";
           CHECK(all.specialization[i] == (counts ? range.size() : of_whole.specialization[i]));
         }
