@@ -88,7 +88,7 @@ struct family {
   bool multipliers = false;                  ///< factors of embedding, scores, additions to the stream, and logits
   bool depth_scaled = false;                 ///< with multipliers: scores have the usual factor, and GGUF files without
                                              ///< the others have those of MiniCPM-2B
-  std::uint32_t alibi_layers = 0;            ///< models with so many layers have ALiBi, which is not computed
+  std::uint32_t alibi_layers = 0;            ///< models with this number of layers have ALiBi and are refused
   bool softcaps = false;                     ///< scores and logits may be bounded by a scaled tanh
   float attn_softcap = 0.f, final_softcap = 0.f;  ///< defaults where files have no value
   bool encoder = false;                           ///< an encoder: tokens see each other; a text gives a vector

@@ -19,8 +19,7 @@
 
 namespace intaglio::plan {
 
-inline constexpr std::size_t max_section_dispatches = 192, max_outer_dispatches = 24, max_values = 192,
-                             max_weights = 96;
+inline constexpr std::size_t max_section_dispatches = 80, max_values = 72, max_weights = 64;
 
 /// A list that can leave a constant evaluation, because its capacity is fixed. A plan made at run time may need more
 /// items: `more` then holds all of them.
@@ -47,9 +46,9 @@ struct bounded_list {
 };
 
 struct drafted_sequence {
-  bounded_list<dispatch, max_outer_dispatches> prologue;
+  bounded_list<dispatch, 8> prologue;
   bounded_list<dispatch, max_section_dispatches> period;
-  bounded_list<dispatch, max_outer_dispatches> epilogue;
+  bounded_list<dispatch, 8> epilogue;
   bounded_list<dispatch, 1> resident, resident_long;
   std::uint32_t long_from = 0;
   bounded_list<operand, max_section_dispatches / 7 * kernels::layers_coded::argument_count>
