@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Loops over vectors in constant expressions. clang counts the statements that it evaluates, and an iterator of a
-// vector takes nine of them for each element.
+// Loops over vectors in constant expressions. clang counts the statements that it evaluates, also those of a
+// vector's iterator (docs/lab/compile_time.md).
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -18,7 +18,7 @@ struct pointed {
   constexpr T* end() const { return last; }
 };
 
-/// The elements of a vector by pointer: three statements for each element. The vector must not grow in the loop.
+/// The elements of a vector by pointer. The vector must not grow in the loop.
 template <class Vector>
 constexpr auto by_pointer(Vector& of) {
   return pointed<std::remove_pointer_t<decltype(of.data())>>{of.data(), of.data() + of.size()};

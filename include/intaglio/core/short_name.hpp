@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <string_view>
 
 namespace intaglio {
@@ -31,9 +32,8 @@ struct short_name {
   constexpr std::size_t size() const { return length; }
   constexpr bool empty() const { return length == 0; }
   friend constexpr bool operator==(const short_name& a, std::string_view b) { return a.view() == b; }
-  template <class Stream>
-    requires requires(Stream& to, std::string_view words) { to << words; }
-  friend auto& operator<<(Stream& to, const short_name& name) {
+  template <class Traits>
+  friend auto& operator<<(std::basic_ostream<char, Traits>& to, const short_name& name) {
     return to << name.view();
   }
 };

@@ -165,13 +165,15 @@ struct number_relation {
   std::string (*found)(const decoder_config&);
 };
 
+inline std::string divisor_of_heads(const decoder_config& c) {
+  return "a divisor of num_attention_heads " + std::to_string(c.num_attention_heads);
+}
 inline constexpr number_relation number_relations[] = {
     {"num_key_value_heads", [](const decoder_config& c) { return c.num_key_value_heads <= c.num_attention_heads; },
      [](const decoder_config& c) { return "1 to " + std::to_string(c.num_attention_heads); },
      [](const decoder_config& c) { return std::to_string(c.num_key_value_heads); }},
     {"num_key_value_heads", [](const decoder_config& c) { return c.num_attention_heads % c.num_key_value_heads == 0; },
-     [](const decoder_config& c) { return "a divisor of " + std::to_string(c.num_attention_heads) + " heads"; },
-     [](const decoder_config& c) { return std::to_string(c.num_key_value_heads); }},
+     divisor_of_heads, [](const decoder_config& c) { return std::to_string(c.num_key_value_heads); }},
     {"linear_num_value_heads",
      [](const decoder_config& c) {
        return c.delta_net.key_heads == 0 || c.delta_net.value_heads % c.delta_net.key_heads == 0;
@@ -232,8 +234,7 @@ inline constexpr number_relation number_relations[] = {
      [](const decoder_config& c) { return "none for " + std::string(name(c.model_type)); },
      [](const decoder_config& c) { return number_text(c.attn_logit_softcapping); }},
     {"num_global_key_value_heads",
-     [](const decoder_config& c) { return c.num_attention_heads % c.key_value_heads_of(false) == 0; },
-     [](const decoder_config& c) { return "a divisor of " + std::to_string(c.num_attention_heads) + " heads"; },
+     [](const decoder_config& c) { return c.num_attention_heads % c.key_value_heads_of(false) == 0; }, divisor_of_heads,
      [](const decoder_config& c) { return std::to_string(c.num_global_key_value_heads); }},
     {"global_head_dim",
      [](const decoder_config& c) {

@@ -122,9 +122,7 @@ class trace_writer {
     if (name.size() >= 48) fail("weight", "expected a tensor name under 48 characters");
     const std::uint64_t kind = section_ == section::period ? std::uint64_t{1} << block_ : 0;
     for (ir::weight& known : by_pointer(graph_.weights)) {
-      if (known.name.size != name.size() || !(known.name == name) ||
-          (known.where == section::period) != (section_ == section::period))
-        continue;
+      if (known.name != name || (known.where == section::period) != (section_ == section::period)) continue;
       const bool alike = known.type == type && known.rows == rows && known.columns == columns;
       if (!alike && kind != 0 && (known.kinds & kind) == 0) continue;  // layers of another kind may differ
       if (known.rows != rows || known.columns != columns)

@@ -30,10 +30,11 @@ constexpr kernels::f16_order order_of_f16(const ir::graph& g, ir::weight_id id) 
 /// @param tokens of the pass
 constexpr void insert_f16(ir::graph& g, const profile& target, bool chunk, std::uint32_t tokens,
                           std::vector<node>& nodes) {
-  bool coded = chunk && target.chunk_attention == chunk_arithmetic::f16;
-  for (const node& n : by_pointer(nodes)) coded = coded || (chunk && n.kernel == kernels::kernel::matmul);
-  bool routes = false;
-  for (const node& n : by_pointer(nodes)) routes = routes || n.kernel == kernels::kernel::route;
+  bool coded = chunk && target.chunk_attention == chunk_arithmetic::f16, routes = false;
+  for (const node& n : by_pointer(nodes)) {
+    coded = coded || (chunk && n.kernel == kernels::kernel::matmul);
+    routes = routes || n.kernel == kernels::kernel::route;
+  }
   std::vector<node> out;
   for (node& n : by_pointer(nodes)) {
     const std::uint32_t rows = rows_together(g, n);

@@ -27,11 +27,12 @@ class pending_accesses {
       const bool cached = later.where == region::keys || later.where == region::values || later.where == region::kept ||
                           later.where == region::pool_keys ||
                           later.where == region::pool_values;  // every layer has a cache of its own
-      for (const entry& earlier : writes_.all())
-        if (!(cached && earlier.layer != layer) && conflict(earlier.what, later)) return true;
-      if (!later.write) continue;
-      for (const entry& earlier : reads_.all())
-        if (!(cached && earlier.layer != layer) && conflict(earlier.what, later)) return true;
+      const auto meets = [&](const list& pending) {
+        for (const entry& earlier : pending.all())
+          if (!(cached && earlier.layer != layer) && conflict(earlier.what, later)) return true;
+        return false;
+      };
+      if (meets(writes_) || (later.write && meets(reads_))) return true;
     }
     return false;
   }

@@ -36,7 +36,7 @@ class weight_list {
         a.head_dim != b.head_dim || a.scale != b.scale)
       return false;
     for (std::size_t s = 0; s < a.source_count; ++s)
-      if (a.sources[s].size != b.sources[s].size || !(a.sources[s] == b.sources[s].view())) return false;
+      if (a.sources[s] != b.sources[s].view()) return false;
     return true;
   }
 };
