@@ -192,7 +192,7 @@ int rank_job::end(int code) {
   parts_->over.expect_within(2 * parts_->limits.answer, "the ranks have not ended within two times " + limit);
   if (code == 0 && rank_ == 0 && !parts_->has_joined) {
     log_line("info", "ranks_stopped", {{"detail", "the ranks are ended while they load"}});
-    MPI_Abort(MPI_COMM_WORLD, code);
+    end_mpi_job(code);
   }
   if (code == 0 && !ranks.all_come(parts_->limits.answer)) {
     log_line("error", "ranks_failed", {{"detail", "some ranks have not ended within " + limit}});
@@ -201,7 +201,7 @@ int rank_job::end(int code) {
   if (code != 0) {
     log_line("error", "ranks_failed",
              {{"detail", "rank " + std::to_string(rank_) + " ends the job with exit code " + std::to_string(code)}});
-    MPI_Abort(MPI_COMM_WORLD, code);
+    end_mpi_job(code);
   }
   MPI_Finalize();
   parts_->over.expect_nothing();

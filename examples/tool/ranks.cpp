@@ -38,7 +38,7 @@ void end_ranks(int code) {
     return;
   }
   show_error("rank " + std::to_string(rank) + " ends the job with exit code " + std::to_string(code));
-  MPI_Abort(MPI_COMM_WORLD, code);
+  end_mpi_job(code);
 }
 #else
 basic_session session_over_ranks(const gpu::device&, std::span<const plan::table* const>, const io::checkpoint&,

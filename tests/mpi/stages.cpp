@@ -25,7 +25,7 @@ namespace {
 void expect(bool right, const char* what) {
   if (right) return;
   std::fprintf(stderr, "expected %s\n", what);
-  MPI_Abort(MPI_COMM_WORLD, 1);
+  end_mpi_job(1);
 }
 
 constexpr sampling_options some_draws{.temperature = 0.9f, .top_k = 40, .repeat_penalty = 1.3f, .seed = 5};
@@ -192,7 +192,7 @@ int main(int argc, char** argv) {
       expect(ranks.all_come(), "all ranks at the end");
     } catch (const std::exception& problem) {
       std::fprintf(stderr, "rank %d: %s\n", ranks.rank(), problem.what());
-      MPI_Abort(MPI_COMM_WORLD, 1);
+      end_mpi_job(1);
     }
   }
   MPI_Finalize();

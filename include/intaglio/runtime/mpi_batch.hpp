@@ -55,7 +55,7 @@ inline basic_batch mpi_batch(const mpi_ranks& ranks, const gpu::device& on, std:
 
 /// Runs a rank above 0: loads its stage and runs calls until rank 0's batch ends.
 /// @param limit as in mpi_session  @param chosen as in mpi_batch
-/// @error as cut_batch: the program then ends the job (MPI_Abort)
+/// @error as cut_batch: the program then ends the job (end_mpi_job)
 inline void serve_mpi_batch_stage(const mpi_ranks& ranks, const gpu::device& on,
                                   std::span<const plan::table* const> tables, const io::checkpoint& from,
                                   const session_options& options = {}, const std::vector<std::uint32_t>& after = {},

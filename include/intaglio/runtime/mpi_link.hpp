@@ -18,6 +18,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <exception>
@@ -35,6 +37,15 @@
 #include "intaglio/runtime/stage_link.hpp"
 
 namespace intaglio {
+
+/// Ends the job with an exit code, some time after what this process has written to stderr: MPICH's launcher drops what
+/// it has not read when it hears of the end.
+[[noreturn]] inline void end_mpi_job(int code) {
+  std::fflush(stderr);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  MPI_Abort(MPI_COMM_WORLD, code);
+  std::abort();  // MPI_Abort does not return
+}
 
 /// The ranks of a job. The program initialises MPI, and finalises it after all objects that use it.
 class mpi_ranks {
@@ -111,7 +122,7 @@ class mpi_ranks {
   }
 
   /// Waits until all ranks have called this. MPI_Finalize waits too, but without a limit.
-  /// @return false: some ranks did not call it within the limit, and the program should end the job (MPI_Abort)
+  /// @return false: some ranks did not call it within the limit, and the program should end the job (end_mpi_job)
   bool all_come(std::chrono::seconds limit = std::chrono::seconds(120)) const {
     std::vector<MPI_Request> asked(1, MPI_REQUEST_NULL);
     MPI_Ibarrier(of_, asked.data());

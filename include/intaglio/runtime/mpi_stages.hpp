@@ -147,7 +147,7 @@ inline basic_session mpi_session(const mpi_ranks& ranks, const gpu::device& on,
 
 /// Runs a rank above 0: loads its stage and runs passes until rank 0's session ends.
 /// @param limit as in mpi_session
-/// @error as cut_session: the program then ends the job (MPI_Abort)
+/// @error as cut_session: the program then ends the job (end_mpi_job)
 inline void serve_mpi_stage(const mpi_ranks& ranks, const gpu::device& on, std::span<const plan::table* const> tables,
                             const io::checkpoint& from, const session_options& options = {},
                             const std::vector<std::uint32_t>& after = {},
