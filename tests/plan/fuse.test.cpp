@@ -5,6 +5,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "intaglio/ir/trace.hpp"
 
@@ -115,6 +117,40 @@ TEST_CASE("the stream is not overwritten while a norm of it is still to be compu
       },
       true, failure);
   CHECK_THAT(std::string(failure.view()), ContainsSubstring("no kernel computes add"));
+}
+
+TEST_CASE("the stream is not overwritten between a product and its sum", "[plan][fuse]") {
+  // Product a stands in front of what reads the stream, its sum with the stream behind it.
+  const auto expect_refused = [](auto values) {
+    text<256> failure;
+    (void)fused(
+        [&](ir::trace& t, ir::value_id x) {
+          const auto [a, b] = values(t, x);
+          return t.add(t.add(x, a), b);
+        },
+        true, failure);
+    CHECK_THAT(std::string(failure.view()), ContainsSubstring("no kernel computes add"));
+  };
+  const auto product = [](ir::trace& t, ir::value_id in, std::string_view name) {
+    return t.matmul(in, name, 256, 256, ternary);
+  };
+  // b's own norm reads the stream behind a
+  expect_refused([&](ir::trace& t, ir::value_id x) {
+    const auto a = product(t, t.quantize(t.rms_norm(x, "n1.weight", 1e-5f), "n1"), "a.weight");
+    return std::pair{a, product(t, t.quantize(t.rms_norm(x, "n2.weight", 1e-5f), "n2"), "b.weight")};
+  });
+  // the norm stands in front of a, but b computes it itself
+  expect_refused([&](ir::trace& t, ir::value_id x) {
+    const auto early = t.quantize(t.rms_norm(x, "n2.weight", 1e-5f), "n2");
+    const auto a = product(t, t.quantize(t.rms_norm(x, "n1.weight", 1e-5f), "n1"), "a.weight");
+    return std::pair{a, product(t, early, "b.weight")};
+  });
+  // both products compute the norm
+  expect_refused([&](ir::trace& t, ir::value_id x) {
+    const auto h = t.rms_norm(x, "norm.weight", 1e-5f);
+    const auto a = product(t, h, "a.weight");
+    return std::pair{a, product(t, h, "b.weight")};
+  });
 }
 
 TEST_CASE("gate_up keeps the order gate, up and the activation", "[plan][fuse]") {

@@ -175,20 +175,28 @@ class graph_reader {
   }
 
   /// Whether addition op `a` may overwrite its first operand with the sum of that operand and the result of op m.
-  constexpr bool may_update(std::size_t m, std::size_t a) const {
-    if (uses(at(m).out) != 1) return false;
-    return !is_read_behind(a, at(a).in[0]);
+  /// @param from the op at whose place the dispatch stands that does both: the first of the ops that it merges
+  constexpr bool may_update(std::size_t from, std::size_t m, std::size_t a) const {
+    return uses(at(m).out) == 1 && !is_read_behind(from, at(a).in[0], a);
   }
-  /// Whether an op after op a reads x, or computes a norm of x.
-  constexpr bool is_read_behind(std::size_t a, ir::value_id x) const {
+  /// Whether an op after op `from`, other than op `except`, reads x, or computes a norm of x.
+  constexpr bool is_read_behind(std::size_t from, ir::value_id x, std::size_t except) const {
     for (std::size_t l = first_reading(x); l != no_operand; l = next_reading(l)) {
       const std::size_t i = l / operands;
-      if (i > a) return true;
-      if (l % operands != 0 || !joins_readers(i)) continue;
-      for (std::size_t r = first_reading(at(i).out); r != no_operand; r = next_reading(r))
-        if (r / operands > a) return true;
+      if (i == except) continue;
+      if (i > from) return true;
+      if (l % operands != 0 || at(i).kind != kind::rms_norm) continue;
+      const ir::value_id read = joins_readers(i) ? at(i).out : quantized_for_one(i);
+      for (std::size_t r = first_reading(read); r != no_operand; r = next_reading(r))
+        if (r / operands > from) return true;
     }
     return false;
+  }
+  /// The int8 values of norm i if one op reads them, which may compute both itself; else none.
+  constexpr ir::value_id quantized_for_one(std::size_t i) const {
+    const std::size_t l = first_reading(only_for_one(i));
+    const bool quantizes = l != no_operand && at(l / operands).kind == kind::quantize;
+    return quantizes ? only_for_one(l / operands) : ir::none;
   }
 
   constexpr void take(node& n, std::size_t i) {

@@ -140,7 +140,7 @@ class product_rules : public qkv_rules {
 
   constexpr bool residual_add(std::size_t m, node& n) {
     const auto a = reader(at(m).out, kind::add, m, 1);
-    if (a == nowhere || at(m).experts != 0 || !may_update(m, a)) return false;
+    if (a == nowhere || at(m).experts != 0 || !may_update(m, m, a)) return false;
     take(n, m), take(n, a);
     add_weight(n, at(m).weight);
     n.rule = rule_index("residual_add");

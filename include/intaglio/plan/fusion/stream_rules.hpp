@@ -47,7 +47,7 @@ class stream_rules : public graph_reader {
     if (o.second != ir::none) add_weight(n, o.second), add_weight(n, o.third);
     const bool all =
         o.step == ir::stream_step::predict || o.step == ir::stream_step::correct || o.step == ir::stream_step::spread;
-    if (all && !is_read_behind(i, o.in[0])) n.stream = o.in[0];  // updated in place
+    if (all && !is_read_behind(i, o.in[0], i)) n.stream = o.in[0];  // updated in place
     return n;
   }
 
@@ -72,7 +72,7 @@ class stream_rules : public graph_reader {
       n.rule = rule_index("norm_head");
       add_weight(n, at(m).weight);
       n.out = at(m).out;
-    } else if (const auto a = reader(o.out, kind::add, i, 1); a != nowhere && may_update(i, a)) {
+    } else if (const auto a = reader(o.out, kind::add, i, 1); a != nowhere && may_update(i, i, a)) {
       take(n, i), take(n, a);
       n.lowered = true;
       n.kernel = kernels::kernel::norm_add;
@@ -142,7 +142,7 @@ class stream_rules : public graph_reader {
     }
     const auto w = reader(o.out, kind::weigh, i);
     const auto a = w == nowhere ? nowhere : reader(at(w).out, kind::add, w, 1);
-    if (a == nowhere || !may_update(w, a)) return n;
+    if (a == nowhere || !may_update(i, w, a)) return n;
     for (const auto index : {i, w, a}) take(n, index);
     n.lowered = true;
     n.kernel = kernels::kernel::expert_sum;
@@ -176,7 +176,7 @@ class stream_rules : public graph_reader {
       return out;
     }
     const auto a = reader(at(i).out, kind::add, i, 1);
-    if (a == nowhere || !may_update(i, a)) return n;
+    if (a == nowhere || !may_update(i, i, a)) return n;
     take(n, i), take(n, a);
     n.lowered = true;
     n.kernel = kernels::kernel::norm_add;
@@ -194,7 +194,7 @@ class stream_rules : public graph_reader {
     n.kernel = kernels::kernel::head_gate;
     n.up_in = o.in[1];
     n.norm = o.weight, n.eps = o.eps, n.head_dim = o.head_dim, n.logistic = o.logistic;
-    if (const auto a = reader(o.out, kind::add, i, 1); a != nowhere && may_update(i, a)) {
+    if (const auto a = reader(o.out, kind::add, i, 1); a != nowhere && may_update(i, i, a)) {
       take(n, a);
       n.rule = rule_index("gate_add");
       n.stream = at(a).in[0];
@@ -258,7 +258,7 @@ class stream_rules : public graph_reader {
   constexpr node weigh(std::size_t i, node n) {
     const ir::op& o = at(i);
     const auto a = reader(o.out, kind::add, i, 1);
-    const bool updates = a != nowhere && may_update(i, a);
+    const bool updates = a != nowhere && may_update(i, i, a);
     if (!updates && reader_norm(o.out, i, true) == nowhere) return n;
     take(n, i);
     n.lowered = true;
