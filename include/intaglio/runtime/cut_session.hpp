@@ -6,6 +6,7 @@
 #include "intaglio/core/compiler.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <future>
 #include <memory>
@@ -174,9 +175,10 @@ template <class Front>
 class stage_threads {
  public:
   /// @param room number of passes that may be asked for at once
-  stage_threads(std::vector<std::unique_ptr<Front>> stages, std::size_t room)
+  /// @param poll how long a thread polls for a message before it sleeps
+  stage_threads(std::vector<std::unique_ptr<Front>> stages, std::size_t room, std::chrono::microseconds poll = {})
       : room_(room), stages_(std::move(stages)) {
-    for (std::size_t i = 0; i <= stages_.size(); ++i) links_.push_back(std::make_shared<local_link>(room_));
+    for (std::size_t i = 0; i <= stages_.size(); ++i) links_.push_back(std::make_shared<local_link>(room_, poll));
     for (std::size_t i = 0; i < stages_.size(); ++i)
       threads_.emplace_back([this, i] { stages_[i]->serve(*links_[i], *links_[i + 1]); });
   }
@@ -205,7 +207,7 @@ inline std::shared_ptr<const stage_threads<front_stage>> join_stages(const gpu::
                                                                      std::vector<std::unique_ptr<front_stage>> fronts) {
   using threads_of = stage_threads<front_stage>;
   const std::size_t room = fronts.size() + 1;  // this number of passes keeps every stage busy
-  const auto threads = std::make_shared<threads_of>(std::move(fronts), room);
+  const auto threads = std::make_shared<threads_of>(std::move(fronts), room, stage_poll(on));
   last.join(std::make_unique<stage_crossing>(on, last.table(), last.state(), threads_of::ends(threads)));
   return threads;
 }

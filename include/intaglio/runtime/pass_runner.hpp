@@ -20,6 +20,7 @@
 #include "intaglio/runtime/pass_recordings.hpp"
 #include "intaglio/runtime/sampling.hpp"
 #include "intaglio/runtime/stage_ends.hpp"
+#include "intaglio/runtime/stage_poll.hpp"
 
 namespace intaglio::runtime {
 
@@ -186,7 +187,9 @@ class pass_runner : public pass_recordings {
   void wait() {
     poll();
     if (flights_.empty()) return;
-    queue_.wait(flights_.oldest().number, hang_limit(sequence(flights_.oldest().kind).speed));
+    const std::uint64_t number = flights_.oldest().number;
+    if (ends_) poll_for(stage_poll(device_), [&] { return queue_.finished(number); });
+    queue_.wait(number, hang_limit(sequence(flights_.oldest().kind).speed));
     retire(true);
   }
   /// Number of the job's last submission, for finish().

@@ -4,6 +4,8 @@
 
 #include "intaglio/core/compiler.hpp"
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "intaglio/runtime/pass_kind.hpp"
+#include "intaglio/runtime/stage_poll.hpp"
 
 namespace intaglio::runtime {
 
@@ -52,23 +55,26 @@ class stage_link {
 class local_link final : public stage_link {
  public:
   /// @param room most messages that wait
-  explicit local_link(std::size_t room) : waiting_(room) {}
+  /// @param poll how long take() polls before it sleeps
+  explicit local_link(std::size_t room, std::chrono::microseconds poll = {}) : waiting_(room), poll_(poll) {}
 
   bool put(stage_message& message) override {
     std::unique_lock own(guard_);
     changed_.wait(own, [&] { return ended_ || count_ < waiting_.size(); });
     if (ended_) return false;
     std::swap(waiting_[(first_ + count_++) % waiting_.size()], message);
+    there_.store(true, std::memory_order_release);
     changed_.notify_all();
     return true;
   }
   bool take(stage_message& message) override {
+    poll_for(poll_, [&] { return there_.load(std::memory_order_acquire); });
     std::unique_lock own(guard_);
     changed_.wait(own, [&] { return ended_ || count_ != 0; });
     if (ended_) return false;
     std::swap(waiting_[first_], message);
     first_ = (first_ + 1) % waiting_.size();
-    --count_;
+    there_.store(--count_ != 0, std::memory_order_release);
     changed_.notify_all();
     return true;
   }
@@ -79,6 +85,7 @@ class local_link final : public stage_link {
   void end() noexcept override {
     const std::lock_guard own(guard_);
     ended_ = true;
+    there_.store(true, std::memory_order_release);
     changed_.notify_all();
   }
 
@@ -86,8 +93,10 @@ class local_link final : public stage_link {
   std::mutex guard_;
   std::condition_variable changed_;
   std::vector<stage_message> waiting_;
+  std::chrono::microseconds poll_;
   std::size_t first_ = 0, count_ = 0;
   bool ended_ = false;
+  std::atomic<bool> there_{false};  ///< a message waits, or the link has ended
 };
 
 }  // namespace intaglio::runtime
