@@ -165,7 +165,7 @@ void measure_together(const model& of, std::span<const gpu::device> on, const op
       fronts.push_back(std::make_unique<runtime::front_batch_stage>(
           on[i], cut.stages[i], runner<runtime::batch_executor>(on[i], cut.stages[i]->table()), 100));
     auto last = runner<runtime::last_batch_stage>(on.back(), cut.stages.back()->table());
-    runtime::join_stages(*last, std::move(fronts));
+    runtime::join_stages(on.back(), *last, std::move(fronts));
     run = std::move(last);
   }
   const std::vector<std::uint32_t> rows(groups, group);

@@ -18,6 +18,7 @@
 #include "intaglio/runtime/clear_memory.hpp"
 #include "intaglio/runtime/hang_limit.hpp"
 #include "intaglio/runtime/pass_times.hpp"
+#include "intaglio/runtime/stage_poll.hpp"
 
 namespace intaglio::runtime {
 
@@ -167,6 +168,7 @@ class batch_recordings : public batch_memory {
     if (commands_.empty()) return;
     const std::uint64_t number = queue_.submit(commands_, label);
     commands_.clear();
+    if (ends_) poll_for(stage_poll(device_), [&] { return queue_.finished(number); });
     queue_.wait(number, limit);
     weights_.expect_unchanged();
   }

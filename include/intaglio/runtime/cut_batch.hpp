@@ -74,9 +74,10 @@ inline std::unique_ptr<front_batch_stage> load_front_batch(const gpu::device& on
 /// that is waited for.
 inline std::size_t room_of(const last_batch_stage& last) { return 2 * std::size_t{last.groups()} + 1; }
 /// Connects earlier stages to the runner of the last one.
-inline void join_stages(last_batch_stage& last, std::vector<std::unique_ptr<front_batch_stage>> fronts) {
+inline void join_stages(const gpu::device& on, last_batch_stage& last,
+                        std::vector<std::unique_ptr<front_batch_stage>> fronts) {
   using threads_of = stage_threads<front_batch_stage>;
-  last.join_stages(threads_of::ends(std::make_shared<threads_of>(std::move(fronts), room_of(last))));
+  last.join_stages(threads_of::ends(std::make_shared<threads_of>(std::move(fronts), room_of(last), stage_poll(on))));
 }
 
 }  // namespace runtime
@@ -105,7 +106,7 @@ inline basic_batch cut_batch(std::span<const gpu::device> on, std::span<const pl
         [&](const gpu::device& its, const std::shared_ptr<const plan::stage>& stage, const session_options& own) {
           return load_front_batch(its, stage, from, own, source);
         });
-    join_stages(*last, std::move(fronts));
+    join_stages(on.back(), *last, std::move(fronts));
     return basic_batch(std::move(body), std::move(last));
   });
 }
