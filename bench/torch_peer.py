@@ -203,15 +203,15 @@ def main():
     torch.set_grad_enabled(False)
     torch.backends.cuda.matmul.allow_tf32 = False
     model = Model(options.name, options.codec, options.prompt + options.tokens + 1)
-    told = torch.randint(0, model.vocabulary, (options.prompt + 1,), device="cuda")
+    random_ids = torch.randint(0, model.vocabulary, (options.prompt + 1,), device="cuda")
     prompt, words, positions, logits = model.captured(options.prompt)
-    words.copy_(told[:-1])
+    words.copy_(random_ids[:-1])
     positions.copy_(torch.arange(options.prompt, device="cuda"))
     prompt.replay()
-    worst, expected, decode = apart(logits, model.reference(told[:-1])), model.reference(told), None
+    worst, expected, decode = apart(logits, model.reference(random_ids[:-1])), model.reference(random_ids), None
     for reduces in (True,) if options.codec == "q8_0" else (True, False):
         graph, word, position, decoded = model.captured(1, reduces)
-        word.copy_(told[-1:])
+        word.copy_(random_ids[-1:])
         position.fill_(options.prompt)
         prompt.replay()  # capturing wrote into the cache
         graph.replay()

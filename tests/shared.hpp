@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Where tests find material too large for this repository: tiny models, goldens, vocabularies.
-// The environment variable INTAGLIO_SHARED comes before the place that CMake was told.
+// The environment variable INTAGLIO_SHARED comes before the folder that CMake was given.
 #pragma once
 
 #include "places.hpp"

@@ -6,7 +6,7 @@ import collections
 LEAST_SHARED = 3  # instructions with the same first and second word, from which on these are one beginning
 
 
-def told(words, bound):
+def instruction_numbers(words, bound):
     """The numbers from which kernels/module_text.hpp, instruction_reader, has the words of whole instructions. @param
     bound of the module's ids"""
     found, at = [], 0

@@ -73,7 +73,7 @@ class chunk_products {
     });
   }
 
-  bool statistics = false;  ///< shows what the driver tells of each pipeline
+  bool statistics = false;  ///< shows the driver's statistics of each pipeline
 
   /// Microseconds of one product. `type`: none of ternary weights. `spirv`: empty for the library's module.
   double time(const product& p, std::optional<kernels::codec> type, const tile& by, kernels::variant module,

@@ -71,7 +71,7 @@ choices read(int count, char** arguments) {
   return out;
 }
 
-/// One figure of a driver's statistics; absent where it tells none of that name.
+/// One figure of a driver's statistics; absent where it reports none of that name.
 std::optional<std::uint64_t> figure(const std::vector<std::string>& statistics, std::string_view name) {
   for (const std::string& each : statistics)
     if (each.starts_with(name) && each.size() > name.size() && each[name.size()] == ':')
@@ -100,14 +100,15 @@ void compile(const gpu::device& on, const choice& of, const choices& wanted) {
         for (const plan::dispatch& call : part) {
           const gpu::pipeline& made = kernels.of(call);
           if (!seen.insert(made.handle()).second) continue;
-          const std::vector<std::string> told = made.statistics();
-          const auto spilled = figure(told, "Spilled VGPRs"), shared = figure(told, "LDS size");
+          const std::vector<std::string> statistics = made.statistics();
+          const auto spilled = figure(statistics, "Spilled VGPRs"), shared = figure(statistics, "LDS size");
           most = (std::max)(most, shared.value_or(0));
           if (!wanted.all && spilled.value_or(0) == 0) continue;
           char line[160];
           std::snprintf(line, sizeof line, "  %-26s %-32s %4s registers, %4s spilled, %6s bytes\n",
                         std::string(kernels::name(call.variant)).c_str(), std::string(call.label.view()).c_str(),
-                        text_of(figure(told, "VGPRs")).c_str(), text_of(spilled).c_str(), text_of(shared).c_str());
+                        text_of(figure(statistics, "VGPRs")).c_str(), text_of(spilled).c_str(),
+                        text_of(shared).c_str());
           lines += line;
         }
       }

@@ -82,16 +82,16 @@ void measure(Begin&& begin, const char* what, const std::vector<std::int32_t>& i
 
 template <class Model>
 void measure_file(const gpu::device& device, const choice& how) {
-  session<Model> told(device, how.file);
+  session<Model> storyteller(device, how.file);
   const auto begin = [&](const std::vector<std::int32_t>& ids, const generate_options& options) {
-    return told.begin(ids, options);
+    return storyteller.begin(ids, options);
   };
   std::string hops;
   for (int i = 0; i < 5; ++i) hops += "Hop, hop, hop! ";
-  measure(begin, "repeating, greedy", told.encode(hops + "Hop,"), {}, how);
-  measure(begin, "repeating, drawn", told.encode(hops + "Hop,"), {.temperature = 0.3f}, how);
-  measure(begin, "a story, greedy", told.encode("Once upon a time"), {}, how);
-  measure(begin, "a story, drawn", told.encode("Once upon a time"), {.temperature = 0.9f, .seed = 4}, how);
+  measure(begin, "repeating, greedy", storyteller.encode(hops + "Hop,"), {}, how);
+  measure(begin, "repeating, drawn", storyteller.encode(hops + "Hop,"), {.temperature = 0.3f}, how);
+  measure(begin, "a story, greedy", storyteller.encode("Once upon a time"), {}, how);
+  measure(begin, "a story, drawn", storyteller.encode("Once upon a time"), {.temperature = 0.9f, .seed = 4}, how);
 }
 
 template <class Model>

@@ -143,7 +143,7 @@ void measure_alone(const model& of, std::span<const gpu::device> on, const optio
   };
   for (std::size_t i = 0; threads && i < on.size(); ++i)
     std::printf("%s%.3f", i == 0 ? "; stages, ms: " : ", ",
-                pass_ms(i + 1 < on.size() ? threads->stage(i).run() : *last));
+                pass_ms(i + 1 < on.size() ? threads->stage(i).stage_executor() : *last));
   std::printf("\n");
   std::fflush(stdout);
 }

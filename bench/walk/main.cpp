@@ -2,7 +2,7 @@
 // Decode of a BitNet whose FFNs are walked (docs/walk.md) against the dense one: tokens a second and the time of the
 // two kernels, with synthetic weights of which a share of the features is off; and, of a model file of fable, which
 // vectors a walk reads, by layer, by the CPU reference. For Gemma 3 4B's shape in bf16 with made-up weights: dense,
-// the full walk and the sparse walks of 1,024, 512 and 256 features. With --trace: decode that tells of the 32 features
+// the full walk and the sparse walks of 1,024, 512 and 256 features. With --trace: decode that traces the 32 features
 // of each layer that added most against the same without, in turns. With --wide: the first comparison at a width of
 // 7168 and 28672, where FFNs are most of what decode reads; with --2b at BitNet 2B's on a CPU driver too. usage: walk
 // [--wide | --2b] [context [passes [SHARE...]]], shares of 0 to 1; walk --gemma [context [passes [NAME...]]], names as

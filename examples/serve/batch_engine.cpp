@@ -43,30 +43,30 @@ class batch_engine : public token_engine {
     if (!thread_.joinable()) return;
     if (downloads()) tool::graceful_stop::ask(SIGTERM);
     thread_.join();
-    if (downloads()) tool::tell_progress({});
+    if (downloads()) tool::watch_progress({});
   }
 
   void start() override {
     if (downloads())
-      tool::tell_progress([this](std::string_view label, double share, std::string_view detail) {
+      tool::watch_progress([this](std::string_view label, double share, std::string_view detail) {
         if (label == "downloading")
           set_status(engine_state::loading, "downloading the model: " + std::string(detail), share);
       });
-    thread_ = std::thread([this] { run(); });
+    thread_ = std::thread([this] { serve_requests(); });
   }
   engine_status status() const override {
-    const std::lock_guard lock(told_mutex_);
+    const std::lock_guard lock(status_mutex_);
     return status_;
   }
   const language* words() const override { return words_ready_ ? words_.get() : nullptr; }
   const model_facts* facts() const override { return words_ready_ ? &facts_ : nullptr; }
   const engine_gauges& gauges() const override { return gauges_; }
   std::string plan_page() const override {
-    const std::lock_guard lock(told_mutex_);
+    const std::lock_guard lock(status_mutex_);
     return plan_page_;
   }
   std::string device() const override {
-    const std::lock_guard lock(told_mutex_);
+    const std::lock_guard lock(status_mutex_);
     return device_name_;
   }
 
@@ -150,12 +150,12 @@ class batch_engine : public token_engine {
     if (options_.log) options_.log(event, text);
   }
   void set_status(engine_state state, const std::string& what = {}, double loaded = 0) {
-    const std::lock_guard lock(told_mutex_);
+    const std::lock_guard lock(status_mutex_);
     status_ = {state, loaded, what};
     gauges_.ready = state == engine_state::ready ? 1 : 0;
   }
 
-  void run() {
+  void serve_requests() {
     if (!try_to_load()) return wait_for_the_end();
     for (;;) {
       {
@@ -176,14 +176,14 @@ class batch_engine : public token_engine {
         fail_all("the generation failed on the device");
         recover(problem.what());
       }
-      tell_counts();
+      update_gauges();
     }
     fail_all("the server is stopping");
-    tell_counts();
+    update_gauges();
     wait_for_the_end();
   }
 
-  void tell_counts() {
+  void update_gauges() {
     gauges_.running = seats_.size() + away_.size() + returning_.size();
     gauges_.free_pages = batch_ ? batch_->free_pages() : 0;
     gauges_.waiting_for_pages = batch_ ? batch_->waiting_for_pages() : 0;
@@ -191,11 +191,12 @@ class batch_engine : public token_engine {
     gauges_.drafted = drafts.drafted, gauges_.accepted = drafts.accepted;
     const auto now = steady::now();
     const bool due = now >= next_memory_, rests = seats_.empty() && away_.empty() && returning_.empty();
-    if (due) tell_memory(), next_memory_ = now + std::chrono::milliseconds(500);  // drivers take their time to tell
+    if (due)
+      update_memory_gauges(), next_memory_ = now + std::chrono::milliseconds(500);  // drivers take long to report it
     if (batch_ && (due || rests))
       gauges_.set_kernels(kernel_times_of(*batch_));  // in a rest nothing else would, until the next request
   }
-  void tell_memory() {
+  void update_memory_gauges() {
     const gpu::device* const on = batch_ ? &batch_->device() : encoder_ ? &encoder_->device() : nullptr;
     gauges_.device_free_bytes = on != nullptr ? runtime::available_memory(*on) : 0;
     gauges_.device_used_bytes = on != nullptr ? runtime::used_memory(*on) : 0;
@@ -517,7 +518,7 @@ class batch_engine : public token_engine {
     const std::array<const plan::table*, 2> tables{&plans_->cpu, &plans_->portable};
     const plan::table& table = make_batch(on, tables, checkpoint, loading);
     {
-      const std::lock_guard lock(told_mutex_);
+      const std::lock_guard lock(status_mutex_);
       device_name_ = labels_of(on, options_);
       plan_page_ = tool::plan_page(table, facts_.id, {}).text();
     }
@@ -528,10 +529,10 @@ class batch_engine : public token_engine {
     std::string computed = tool::computed_text(table);
     if (adapters.size() != 0)
       computed += "; " + std::to_string(adapters.size()) + " adapters by request, " + gpu::bytes_text(adapters.bytes());
-    if (draft) draft_ = draft->load(batch_ ? &*batch_ : nullptr, loading, gauges_), computed += "; " + draft->told();
+    if (draft) draft_ = draft->load(batch_ ? &*batch_ : nullptr, loading, gauges_), computed += "; " + draft->summary();
     gauges_.slot_count = batch_ ? batch_->slot_count() : table.shape.slot_count;
     gauges_.page_size = table.shape.page_size, gauges_.pages = table.shape.pages;
-    tell_memory();
+    update_memory_gauges();
     if (batch_)
       gauges_.free_pages = batch_->free_pages(), generate_some(*batch_, draft_ ? most_drafted() : 0),
       gauges_.set_kernels(kernel_times_of(*batch_));
@@ -597,7 +598,7 @@ class batch_engine : public token_engine {
   steady::time_point next_memory_{};
   std::atomic<double> seconds_each_{0.5};  ///< of a generation, lately
 
-  mutable std::mutex told_mutex_;  ///< for facts that are read at any time; never held for long
+  mutable std::mutex status_mutex_;  ///< for facts that are read at any time; never held for long
   engine_status status_;
   std::string plan_page_, device_name_;
 

@@ -25,21 +25,21 @@ json as_bytes(const std::string& bytes) {
 /// JSON has no infinity: what cannot be drawn has a number far below all others.
 double finite(double logprob) { return logprob > -9999.0 ? logprob : -9999.0; }
 
-json chat_logprobs(const std::vector<token_told>& tokens) {
+json chat_logprobs(const std::vector<token_logprobs>& tokens) {
   const auto one = [](const token_chance& each) {
     return json{{"token", as_text(each.bytes)}, {"logprob", finite(each.logprob)}, {"bytes", as_bytes(each.bytes)}};
   };
   json content = json::array();
   for (const auto& each : tokens) {
-    json told = one(each.token);
-    told["top_logprobs"] = json::array();
-    for (const auto& other : each.alternatives) told["top_logprobs"].push_back(one(other));
-    content.push_back(std::move(told));
+    json entry = one(each.token);
+    entry["top_logprobs"] = json::array();
+    for (const auto& other : each.alternatives) entry["top_logprobs"].push_back(one(other));
+    content.push_back(std::move(entry));
   }
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
-json text_logprobs(const std::vector<token_told>& tokens, std::size_t offset) {
+json text_logprobs(const std::vector<token_logprobs>& tokens, std::size_t offset) {
   json out{{"tokens", json::array()},
            {"token_logprobs", json::array()},
            {"top_logprobs", json::array()},
@@ -110,7 +110,7 @@ generations_reply::token_counts generations_reply::counted(std::size_t prompts) 
 void generations_reply::keep(choice& of, const news& what) {
   of.thought += what.thought;
   of.text += what.text;
-  for (const call_told& each : what.calls) {
+  for (const call_piece& each : what.calls) {
     if (of.calls.size() <= each.index) of.calls.resize(each.index + 1);
     call_made& call = of.calls[each.index];
     if (call.id.empty()) call.id = random_name("", 9);  // as long as some templates want it
@@ -215,7 +215,7 @@ std::string completion_reply::events(const choice& of, std::size_t index, const 
     json delta = json::object();
     if (!what.thought.empty()) delta["reasoning_content"] = what.thought;
     if (!what.text.empty()) delta["content"] = what.text;
-    for (const call_told& each : what.calls) {
+    for (const call_piece& each : what.calls) {
       json call{{"index", each.index}};
       if (!each.name.empty()) {
         call["id"] = of.calls[each.index].id;

@@ -43,7 +43,7 @@ class generations_reply : public pending_reply {
     std::shared_ptr<generation> from;
     std::string thought, text;
     std::vector<call_made> calls;
-    std::vector<token_told> tokens;
+    std::vector<token_logprobs> tokens;
     std::string finish, stopped_by;
     bool open = true;
   };
@@ -65,11 +65,11 @@ class generations_reply : public pending_reply {
         out["accepted_prediction_tokens"] = accepted;
         out["rejected_prediction_tokens"] = drafted - accepted;
       }
-      tell_shifts(out);
+      put_shifts(out);
       return out;
     }
     /// Shifts of the context and tokens that they dropped, if there were any.
-    void tell_shifts(json& in) const {
+    void put_shifts(json& in) const {
       if (shifts != 0) in["context_shifts"] = shifts, in["discarded_tokens"] = discarded;
     }
   };

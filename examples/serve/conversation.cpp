@@ -45,7 +45,7 @@ json read_arguments(const json& from, const std::string& name, const limits& lim
   try {
     json out = parse_json(text, limit);
     if (out.is_object()) return out;
-  } catch (const api_error&) {}  // refused below, at its place
+  } catch (const api_error&) {}  // refused below, with its path
   refuse_field(name, expected, "'" + printable(text, 60) + "'");
 }
 

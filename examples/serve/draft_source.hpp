@@ -56,15 +56,15 @@ class draft_source {
     large->draft_by(out);
     const plan::table& its = out->batch().table();
     counts.weights_bytes += its.weight_bytes(), counts.cache_bytes += its.cache_bytes() + its.pool_bytes();
-    told_ = "drafts by " + name_ + ": " + gpu::bytes_text(its.weight_bytes()) + " of weights, " +
-            gpu::bytes_text(its.cache_bytes() + its.pool_bytes()) + " of caches";
+    summary_ = "drafts by " + name_ + ": " + gpu::bytes_text(its.weight_bytes()) + " of weights, " +
+               gpu::bytes_text(its.cache_bytes() + its.pool_bytes()) + " of caches";
     return out;
   }
   /// What the log says once it is loaded.
-  const std::string& told() const { return told_; }
+  const std::string& summary() const { return summary_; }
 
  private:
-  std::string name_, model_, told_;
+  std::string name_, model_, summary_;
   io::checkpoint file_;
   const tool::engraved_model* plans_ = nullptr;
 };

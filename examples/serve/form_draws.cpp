@@ -20,7 +20,7 @@ void carry_out(form_draws::draw& one) {
 }  // namespace
 
 form_draws::form_draws(std::size_t threads, std::function<void()> wake) : wake_(std::move(wake)) {
-  for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+  for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { draw_waiting(); });
 }
 
 form_draws::~form_draws() {
@@ -58,7 +58,7 @@ void form_draws::wait(std::span<const std::shared_ptr<draw>> list, std::chrono::
                  [&] { return std::all_of(list.begin(), list.end(), [](const auto& each) { return each->done; }); });
 }
 
-void form_draws::run() {
+void form_draws::draw_waiting() {
   for (std::unique_lock lock(mutex_);;) {
     work_.wait(lock, [&] { return stops_ || !waiting_.empty(); });
     if (stops_) return;

@@ -42,7 +42,7 @@ class form_draws {
   void wait(std::span<const std::shared_ptr<draw>> list, std::chrono::microseconds most) const;
 
  private:
-  void run();
+  void draw_waiting();
 
   std::function<void()> wake_;
   mutable std::mutex mutex_;

@@ -62,7 +62,7 @@ std::int32_t generation::draw(std::span<const float> logits, std::span<const std
   const std::int32_t id = only ? *only : draw_fitting(logits, recent, position, of_device);
   if (id < 0 || static_cast<std::size_t>(id) >= logits.size())
     throw device_error({}, "draw a token", "the logits at position " + std::to_string(position) + " are no numbers");
-  if (shape_.logprobs) tell(logits, id);
+  if (shape_.logprobs) note_logprobs(logits, id);
   if (match_ && !words_.tokens.is_end_of_generation(id)) match_->take(words_.texts[static_cast<std::size_t>(id)]);
   return id;
 }
@@ -105,10 +105,10 @@ std::int32_t generation::draw_fitting(std::span<const float> logits, std::span<c
   return static_cast<std::int32_t>(draw_token(values, recent, sampling_, position | second_draw));
 }
 
-void generation::tell(std::span<const float> logits, std::int32_t id) {
+void generation::note_logprobs(std::span<const float> logits, std::int32_t id) {
   const double all = log_sum_exp(logits);
   const auto of = [&](std::int32_t each) { return chance(each, logits[static_cast<std::size_t>(each)] - all); };
-  token_told out{of(id), {}};
+  token_logprobs out{of(id), {}};
   if (out.token.bytes.empty()) out.token.bytes = words_.tokens.piece(id);
   std::vector<std::int32_t> order(std::min(logits.size(), words_.tokens.size()));
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);
@@ -122,7 +122,7 @@ void generation::tell(std::span<const float> logits, std::int32_t id) {
     if (out.alternatives.back().bytes.empty())
       out.alternatives.back().bytes = words_.tokens.piece(order[static_cast<std::size_t>(i)]);
   }
-  told_ = std::move(out);
+  logprobs_ = std::move(out);
 }
 
 std::optional<std::int32_t> generation::next_of_end_of_thought() {
@@ -146,7 +146,7 @@ bool generation::take(std::int32_t id) {
   completion_tokens_ = static_cast<std::uint32_t>(ids_.size());
   counts_[id] += 1;
   if (words_.tokens.is_end_of_generation(id) || std::find(stop_ids_.begin(), stop_ids_.end(), id) != stop_ids_.end()) {
-    told_.reset();  // it is no part of the text
+    logprobs_.reset();  // it is no part of the text
     return finish("stop", {}), false;
   }
   if (reader_ && reader_->in_thought()) ++thought_tokens_;
@@ -240,12 +240,12 @@ void generation::say(news more) {
     const std::lock_guard lock(mutex_);
     waiting_.thought += more.thought;
     waiting_.text += more.text;
-    for (call_told& each : more.calls) {
+    for (call_piece& each : more.calls) {
       if (each.name.empty() && !waiting_.calls.empty()) waiting_.calls.back().arguments += each.arguments;
       else waiting_.calls.push_back(std::move(each));
     }
-    if (told_) waiting_.tokens.push_back(std::move(*told_));
-    told_.reset();
+    if (logprobs_) waiting_.tokens.push_back(std::move(*logprobs_));
+    logprobs_.reset();
     waiting_.finish = more.finish;
     waiting_.stopped_by = more.stopped_by;
     waiting_.error = more.error;

@@ -31,13 +31,13 @@ struct token_chance {
   std::string bytes;
   double logprob = 0;
 };
-struct token_told {
+struct token_logprobs {
   token_chance token;
   std::vector<token_chance> alternatives;
 };
 
 /// Some more of a call: the function's name at its beginning, then arguments as a text of JSON.
-struct call_told {
+struct call_piece {
   std::size_t index = 0;  ///< of the reply's calls
   std::string name, arguments;
 };
@@ -45,8 +45,8 @@ struct call_told {
 /// What a generation has to say since the last time it was asked.
 struct news {
   std::string thought, text;
-  std::vector<call_told> calls;
-  std::vector<token_told> tokens;
+  std::vector<call_piece> calls;
+  std::vector<token_logprobs> tokens;
   std::string_view finish;  ///< "stop", "length" or "tool_calls" at the end; empty: there is more to come
   std::string stopped_by;   ///< at the end: the stop string that was there
   std::string error;        ///< the device failed, or the server stops: the end
@@ -130,7 +130,7 @@ class generation {
   std::uint32_t tokens_behind() const { return max_tokens_ - static_cast<std::uint32_t>(ids_.size()) - 1; }
   std::int32_t draw_fitting(std::span<const float> logits, std::span<const std::uint32_t> recent,
                             std::uint32_t position, std::int32_t of_device);
-  void tell(std::span<const float> logits, std::int32_t id);
+  void note_logprobs(std::span<const float> logits, std::int32_t id);
   /// The token that the limit of a thought leaves no choice of.
   std::optional<std::int32_t> next_of_end_of_thought();
   void read(std::string_view piece, news& out);
@@ -168,7 +168,7 @@ class generation {
   std::atomic<std::uint32_t> completion_tokens_{0}, thought_tokens_{0};
   std::mutex mutex_;
   news waiting_;  ///< under mutex_
-  std::optional<token_told> told_;
+  std::optional<token_logprobs> logprobs_;
 };
 
 }  // namespace intaglio::serve

@@ -6,7 +6,7 @@
 namespace intaglio::serve {
 namespace {
 
-/// Builds the document as the parser tells it, and stops it where a limit is passed.
+/// Builds the document from the parser's events, and stops the parser where a limit is passed.
 class document_builder : public nlohmann::json_sax<json> {
  public:
   explicit document_builder(const limits& limit) : limit_(limit) {}

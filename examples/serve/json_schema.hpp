@@ -8,7 +8,7 @@
 // recursive), true, false and {}; properties, required, additionalProperties, patternProperties, propertyNames,
 // minProperties, maxProperties; items, prefixItems, minItems, maxItems, uniqueItems of items that are listed;
 // minLength, maxLength, pattern, format, contentEncoding; minimum, maximum, exclusive ones, multipleOf. Words that only
-// describe are passed over (title, description, default, examples ...). Any other word is refused with its place.
+// describe are passed over (title, description, default, examples ...). Any other word is refused with its path.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ class json_rules;
 grammar::rule add_schema(grammar& to, json_rules& rules, const json& schema, const std::string& where);
 
 /// @param where the schema is in the request, for errors
-/// @throws api_error 400 naming the word and its place; the schema that no text can hold to; one that is too large
+/// @throws api_error 400 naming the word and its path; the schema that no text can hold to; one that is too large
 grammar grammar_of_schema(const json& schema, const std::string& where);
 
 }  // namespace intaglio::serve

@@ -76,7 +76,7 @@ json calls_of(const std::vector<tool_call>& list) {
   return out;
 }
 /// Describes the tools to models that have learned no format of their own.
-std::string told_of(const std::vector<tool_function>& tools) {
+std::string description_of(const std::vector<tool_function>& tools) {
   std::string out =
       "You can call functions. To call one, reply with nothing else than a JSON object of this form:\n"
       "{\"name\": \"NAME\", \"parameters\": {\"ARGUMENT\": VALUE}}\nThe functions are:";
@@ -175,11 +175,12 @@ std::vector<io::chat_message> language::messages_of(const conversation& talk) co
     out.push_back(std::move(next));
   }
   if (talk.use == tool_use::none || takes_tools || talk.tools.empty()) return out;
-  const std::string told = told_of(talk.tools);
+  const std::string described = description_of(talk.tools);
   const std::string role = takes_system ? "system" : "user";
   if (out.front().role == role)
-    out.front().content = takes_system ? out.front().content + "\n\n" + told : told + "\n\n" + out.front().content;
-  else out.insert(out.begin(), {role, told});
+    out.front().content =
+        takes_system ? out.front().content + "\n\n" + described : described + "\n\n" + out.front().content;
+  else out.insert(out.begin(), {role, described});
   return out;
 }
 

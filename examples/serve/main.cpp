@@ -216,7 +216,7 @@ void add_cut_options(CLI::App& app, settings& to) {
 void add_network_options(CLI::App& app, settings& to) {
   option_adder add{app, "Network"};
   add("--host", to.listen.address, "Address to listen on, or localhost");
-  add("--port", to.listen.port, "Port to listen on; 0: any that is free, which the log tells");
+  add("--port", to.listen.port, "Port to listen on; 0: any that is free, which the log names");
   add("--tls-certificate", to.listen.certificate, "PEM file with the certificate chain");
   add("--tls-key", to.listen.private_key, "PEM file with the private key");
   add.group = "Access";

@@ -130,7 +130,7 @@ class messages_reply : public generations_reply {
       out += open("text", {{"type", "text"}, {"text", ""}});
       out += delta({{"type", "text_delta"}, {"text", what.text}});
     }
-    for (const call_told& each : what.calls) {
+    for (const call_piece& each : what.calls) {
       if (!each.name.empty()) {
         out += close();
         out += open(
@@ -176,7 +176,7 @@ class messages_reply : public generations_reply {
              {"cache_creation_input_tokens", 0},
              {"cache_read_input_tokens", all.cached},
              {"output_tokens", all.completion}};
-    all.tell_shifts(out);
+    all.put_shifts(out);
     return out;
   }
   std::string open(const char* kind, json block) {

@@ -49,10 +49,10 @@ constexpr std::array engine_gauge_list{
     gauge{"intaglio_drafted_tokens", "Tokens that were drafted since the model was loaded.", &engine_gauges::drafted},
     gauge{"intaglio_accepted_tokens", "Drafted tokens that were drawn.", &engine_gauges::accepted},
     gauge{"intaglio_ranks", "Ranks of MPI that compute; 0 without --mpi.", &engine_gauges::ranks},
-    gauge{"intaglio_device_free_bytes", "Memory that the device has left, as its driver tells.",
+    gauge{"intaglio_device_free_bytes", "Memory that the device has left, as its driver reports.",
           &engine_gauges::device_free_bytes},
     gauge{"intaglio_device_used_bytes",
-          "Memory of the device that this process has, as its driver tells; 0 where it does not.",
+          "Memory of the device that this process has, as its driver reports; 0 where it does not.",
           &engine_gauges::device_used_bytes}};
 
 }  // namespace

@@ -54,7 +54,7 @@ struct engine_gauges {
   std::vector<kernel_seconds> kernels_;
 };
 
-/// An engine's gauges. @param model the label that tells engines apart; empty: there is one engine
+/// An engine's gauges. @param model the label that distinguishes engines; empty: there is one engine
 struct labelled_gauges {
   std::string model;
   const engine_gauges* gauges = nullptr;

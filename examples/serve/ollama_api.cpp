@@ -63,7 +63,7 @@ class ollama_reply : public generations_reply {
     // A call is sent when it is complete: when the next one has begun, or at the end.
     std::vector<call_made> whole;
     const std::size_t ready = !what.finish.empty() ? of.calls.size() : std::max<std::size_t>(of.calls.size(), 1) - 1;
-    while (told_ < ready) whole.push_back(of.calls[told_++]);
+    while (sent_calls_ < ready) whole.push_back(of.calls[sent_calls_++]);
     if (what.thought.empty() && what.text.empty() && whole.empty()) return {};
     json out = head();
     put(out, what.thought, what.text, whole);
@@ -117,7 +117,7 @@ class ollama_reply : public generations_reply {
 
   std::string model_;
   bool chat_;
-  std::size_t told_ = 0;  ///< calls
+  std::size_t sent_calls_ = 0;
 };
 
 /// @param family of the model; empty: it is not loaded, and its file was not read

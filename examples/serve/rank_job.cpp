@@ -46,7 +46,7 @@ void stop_by_user_signal(int) { platform::ask_to_stop(); }
 /// others, stopped ones too.
 class watch {
  public:
-  watch() : thread_([this] { run(); }) {}
+  watch() : thread_([this] { watch_limits(); }) {}
   ~watch() {
     {
       const std::lock_guard lock(mutex_);
@@ -75,7 +75,7 @@ class watch {
 
  private:
   using clock = std::chrono::steady_clock;
-  void run() {
+  void watch_limits() {
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, std::chrono::milliseconds(100), [&] { return over_; })) {
       if (asked_to_stop && end_limit_.count() != 0 && due_ == clock::time_point::max()) {
@@ -106,7 +106,7 @@ std::string layers_text(const plan::stage& of) {
   return "layers " + std::to_string(of.layers().first) + " to " + std::to_string(of.layers().end - 1) + ", " +
          gpu::bytes_text(runtime::needed_memory(of.table()).total());
 }
-void tell_stage(const plan::stage& of, const gpu::device& on) {
+void log_stage(const plan::stage& of, const gpu::device& on) {
   log_line("info", "stage", {{"detail", layers_text(of) + ", on " + on.label()}});
 }
 
@@ -166,7 +166,7 @@ basic_batch rank_job::batch(const gpu::device& on, std::span<const plan::table* 
                             const std::vector<std::uint32_t>& after) {
   meet(on);
   basic_batch out = mpi_batch(mpi_ranks(), on, tables, from, options, after, parts_->limits.answer,
-                              &runtime::modules_of<>, [&](const plan::stage& of) { tell_stage(of, on); });
+                              &runtime::modules_of<>, [&](const plan::stage& of) { log_stage(of, on); });
   parts_->has_joined = true;
   return out;
 }
@@ -182,7 +182,7 @@ void rank_job::serve_stage(const engine_options& wanted) {
     meet(on);
     const std::array<const plan::table*, 2> tables{&plans.cpu, &plans.portable};
     serve_mpi_batch_stage(mpi_ranks(), on, tables, checkpoint, {}, wanted.cut, parts_->limits.answer,
-                          &runtime::modules_of<>, [&](const plan::stage& of) { tell_stage(of, on); });
+                          &runtime::modules_of<>, [&](const plan::stage& of) { log_stage(of, on); });
   });
 }
 

@@ -22,7 +22,7 @@ class json_rules;
 struct tool_function {
   std::string name, description;
   json parameters;    ///< JSON schema of an object; null: it takes none
-  std::string where;  ///< the schema's place in the request
+  std::string where;  ///< the schema's path in the request
 };
 
 enum class tool_use : std::uint8_t { none, optional, required };

@@ -26,10 +26,10 @@ enum class call_shape : std::uint8_t {
 
 /// One way to write calls. Sources: the templates of the models that are named, as published.
 struct call_format {
-  std::string_view name, sign;  ///< sign: the text of a template that tells it
+  std::string_view name, sign;  ///< sign: the text by which a template is recognised
   call_shape shape = call_shape::one_object;
   std::string_view begin{}, middle{},
-      end{};  ///< begin empty: a call is all of the reply, and its first `{"name"` tells it
+      end{};  ///< begin empty: a call is all of the reply, recognised by its first `{"name"`
   std::string_view key = "arguments";
   bool several = true;  ///< of one reply
 };
@@ -73,7 +73,7 @@ reply_layout reply_layout_of(std::string_view chat_template, const call_format& 
                              const std::function<bool(std::string_view)>& is_control);
 
 /// Follows the text of a reply, outside of calls, up to the next mark. The grammar of replies is built from it, and
-/// their reader uses it, so that both see marks at the same places.
+/// their reader uses it, so that both see marks at the same bytes.
 class mark_watch {
  public:
   enum class found : std::uint8_t { nothing, thought, mark, bare_call, impossible };

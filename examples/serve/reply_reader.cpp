@@ -94,7 +94,7 @@ void reply_reader::read(std::vector<reply_part>& out) {
 /// Text or a thought, up to a mark. @return whether the mark was there
 bool reply_reader::read_text(std::vector<reply_part>& out) {
   const bool thinks = mode_ == mode::thought;
-  const auto tell = [&](std::size_t bytes) {
+  const auto emit_text = [&](std::size_t bytes) {
     std::string_view text = std::string_view(held_).substr(0, bytes);
     if (!said_) text = without_blanks(text);  // between a thought's marks and its text, and behind it
     if (text.empty()) return;
@@ -117,7 +117,7 @@ bool reply_reader::read_text(std::vector<reply_part>& out) {
                               : opens               ? layout_.thought
                               : thinks              ? layout_.thought_end
                                                     : layout_.begin;
-    if (!bare && !opens) tell(watched_ - mark.size());
+    if (!bare && !opens) emit_text(watched_ - mark.size());
     blanks_.clear();
     if (!bare) held_.erase(0, watched_);
     watched_ = 0;
@@ -135,7 +135,7 @@ bool reply_reader::read_text(std::vector<reply_part>& out) {
   }
   // White space at the beginning is held too: a thought or a call may follow.
   const std::size_t sure = held_.size() - std::min(watch_.held(), held_.size());
-  tell(sure);
+  emit_text(sure);
   held_.erase(0, sure);
   watched_ = held_.size();
   return false;

@@ -42,7 +42,7 @@ using prompt_input = std::variant<std::string, std::vector<std::int32_t>>;
 struct shaping {
   float frequency_penalty = 0, presence_penalty = 0;       ///< -2 .. 2, over the tokens generated so far
   std::vector<std::pair<std::int32_t, float>> logit_bias;  ///< -100 .. 100, added to logits
-  std::optional<std::uint32_t> logprobs;                   ///< alternatives to tell beside each token
+  std::optional<std::uint32_t> logprobs;                   ///< alternatives to report beside each token
   std::shared_ptr<const grammar> form;                     ///< what the text has to be
   std::string form_field = "response_format";              ///< of the request, that asks for it
   std::optional<std::uint32_t> thought_tokens;             ///< of a thought, which is then closed

@@ -59,8 +59,8 @@ void add_item(const json& from, const std::string& name, json& to) {
   item.refuse_unknown(false);
 }
 
-/// What of the request its response tells again.
-json told_again(const json& body) {
+/// Fields of the request that its response repeats.
+json echoed_fields(const json& body) {
   json out = json::object();
   const auto put = [&](const char* name, json absent) {
     const auto at = body.find(name);
@@ -79,7 +79,7 @@ json told_again(const json& body) {
 struct response_identity {
   std::string model;
   std::int64_t created = 0;
-  json told;      ///< of the request
+  json echoed;    ///< fields of the request
   json messages;  ///< of the chat, to go on from
   bool stream = false, store = true;
 };
@@ -107,7 +107,7 @@ class response_reply : public generations_reply {
       out += part_event("response.output_text.delta", {{"delta", what.text}, {"logprobs", json::array()}});
       text_ += what.text;
     }
-    for (const call_told& each : what.calls) {
+    for (const call_piece& each : what.calls) {
       if (!each.name.empty()) {
         out += close();
         call_ = of.calls[each.index];
@@ -214,7 +214,7 @@ class response_reply : public generations_reply {
         {"id", id_},        {"object", "response"},          {"created_at", identity_.created}, {"status", status},
         {"error", nullptr}, {"incomplete_details", nullptr}, {"model", identity_.model},        {"output", output_}};
     if (std::string_view(status) == "incomplete") out["incomplete_details"] = {{"reason", "max_output_tokens"}};
-    out.update(identity_.told);
+    out.update(identity_.echoed);
     out["usage"] = nullptr;
     if (std::string_view(status) == "in_progress") return out;
     const token_counts all = counted();
@@ -326,9 +326,9 @@ http_reply api::responses(const asked& of) {
   chat["messages"] = std::move(all);
   completion_request wanted = read_chat_request(chat, of.facts(), options_.limit);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  response_identity identity{of.facts().id,    std::chrono::duration_cast<std::chrono::seconds>(now).count(),
-                             told_again(body), std::move(messages),
-                             wanted.stream,    from.boolean("store", true)};
+  response_identity identity{of.facts().id,       std::chrono::duration_cast<std::chrono::seconds>(now).count(),
+                             echoed_fields(body), std::move(messages),
+                             wanted.stream,       from.boolean("store", true)};
   http_reply out;
   out.pending = std::make_shared<response_reply>(std::move(identity), stored_, begin(of, wanted), counts_);
   return out;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What JSON schemas say together: schemas that must all hold become a list of forms, one of which a value has to have.
-// A word that is not known here is refused with its place; none is passed over.
+// A word that is not known here is refused with its path; none is passed over.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ struct value_form {
   std::vector<std::string> required;
 };
 
-/// Items of an array at their places.
+/// Items of an array by index.
 struct item_forms {
   std::vector<conjunction> first;
   conjunction others;
@@ -61,7 +61,7 @@ class schema_words {
  public:
   schema_words(const json& root, std::string where) : root_(root), where_(std::move(where)) {}
 
-  /// @throws api_error 400: a word that is not known, or a value that it may not have, with its place
+  /// @throws api_error 400: a word that is not known, or a value that it may not have, with its path
   std::vector<value_form> forms(const conjunction& of);
   /// The alternatives of a schema that is only a list of alternatives or a reference to another schema; else nothing.
   std::optional<std::vector<schema_place>> plain_alternatives(const schema_place& of);

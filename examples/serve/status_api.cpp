@@ -27,7 +27,7 @@ http_reply api::properties(const asked& of) {
                      {"build_info", fingerprint()}});
 }
 
-/// As llama.cpp's server tells them. Scales are those of requests that choose none.
+/// Adapters as llama.cpp's server lists them. Scales apply to requests that choose none.
 http_reply api::adapters(const asked& of) {
   const adapter_choice chosen = of.model->engine.default_adapter();
   json out = json::array();

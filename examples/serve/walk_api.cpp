@@ -44,7 +44,7 @@ struct inference {
   double walk_ms = 0, dense_ms = 0;
 
   /// Under the mutex.
-  void tell() {
+  void answer_when_ready() {
     if ((mode != "dense" && !walked) || (mode != "walk" && !dense)) return;
     json out{{"prompt", prompt}};
     if (mode == "compare") {
@@ -96,7 +96,7 @@ http_reply api::infer(const asked& of) {
         const std::lock_guard lock(whole->mutex);
         whole->walked = likeliest(model->words, logits, wanted.top);
         whole->walk_ms = milliseconds_since(start);
-        whole->tell();
+        whole->answer_when_ready();
       });
     });
   }
@@ -106,7 +106,7 @@ http_reply api::infer(const asked& of) {
                                 const std::lock_guard lock(whole->mutex);
                                 whole->dense = std::move(found);
                                 whole->dense_ms = milliseconds_since(whole->start);
-                                whole->tell();
+                                whole->answer_when_ready();
                               },
                               [reply](const api_error& error) { reply->refuse(error); }});
   }

@@ -10,7 +10,7 @@ namespace intaglio::serve {
 
 walk_service::walk_service(tool::model_options model, std::string index,
                            std::function<void(const std::string&, const std::string&)> log)
-    : model_(std::move(model)), index_(std::move(index)), log_(std::move(log)), thread_([this] { run(); }) {}
+    : model_(std::move(model)), index_(std::move(index)), log_(std::move(log)), thread_([this] { answer_waiting(); }) {}
 
 walk_service::~walk_service() {
   {
@@ -33,7 +33,7 @@ void walk_service::submit(std::function<void(tool::walker&)> job) {
   news_.notify_all();
 }
 
-void walk_service::run() {
+void walk_service::answer_waiting() {
   std::unique_ptr<tool::walker> walker;
   try {
     walker = std::make_unique<tool::walker>(model_, index_);

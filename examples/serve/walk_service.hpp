@@ -31,7 +31,7 @@ class walk_service {
   bool stops() const { return stops_; }
 
  private:
-  void run();
+  void answer_waiting();
 
   static constexpr std::size_t most_waiting = 16;
   tool::model_options model_;

@@ -97,9 +97,9 @@ class bench_run {
   void measure() {
     start(out_.cold, "cold start");
     run_.reset();
-    tell("the rest is a warm start and " + std::to_string(options_.runs + 1) + " runs of " +
-         std::to_string(out_.prompt) + " tokens of a prompt and " + std::to_string(out_.tokens) +
-         " decoded ones (-p, -n, -r)");
+    print_note("the rest is a warm start and " + std::to_string(options_.runs + 1) + " runs of " +
+               std::to_string(out_.prompt) + " tokens of a prompt and " + std::to_string(out_.tokens) +
+               " decoded ones (-p, -n, -r)");
     start(out_.warm, "warm start");
     out_.device_bytes = device_->counters().allocated_bytes - out_.host_weight_bytes;
     progress_bar bar("measuring");
@@ -108,9 +108,9 @@ class bench_run {
                "run " + std::to_string(i) + " of " + std::to_string(options_.runs));
       const double prompt_seconds = run_->prompt_seconds(out_.prompt, options_.chunk);
       const decode_cost decoded = run_->decode(out_.context, out_.tokens);
-      tell("run " + std::to_string(i) + " of " + std::to_string(options_.runs) +
-           (i == 0 ? ", which only warms up: prompt " : ": prompt ") + rate_text(out_.prompt / prompt_seconds) +
-           ", decode " + rate_text(out_.tokens / decoded.seconds));
+      print_note("run " + std::to_string(i) + " of " + std::to_string(options_.runs) +
+                 (i == 0 ? ", which only warms up: prompt " : ": prompt ") + rate_text(out_.prompt / prompt_seconds) +
+                 ", decode " + rate_text(out_.tokens / decoded.seconds));
       if (i == 0) continue;
       out_.prompt_rates.push_back(out_.prompt / prompt_seconds);
       out_.decode_rates.push_back(out_.tokens / decoded.seconds);
@@ -187,13 +187,13 @@ class bench_run {
     out.first_token_ms = lap();
     run_->complete();
     cache.store();
-    tell(std::string(label) + ": weights " + seconds_text(out.load_ms) + ", " + std::to_string(kernels) +
-         " kernels compiled and proven in " + seconds_text(out.kernels_ms) + ", " + std::to_string(out_.start_prompt) +
-         " tokens and one in " + seconds_text(out.first_token_ms));
+    print_note(std::string(label) + ": weights " + seconds_text(out.load_ms) + ", " + std::to_string(kernels) +
+               " kernels compiled and proven in " + seconds_text(out.kernels_ms) + ", " +
+               std::to_string(out_.start_prompt) + " tokens and one in " + seconds_text(out.first_token_ms));
   }
 
   /// Where a measurement takes long, as on CPU drivers, it says what it has done, at once.
-  void tell(const std::string& done) const {
+  void print_note(const std::string& done) const {
     if (seconds_since(begin_) < 10) return;
     note(done);
     show_notes();

@@ -37,6 +37,45 @@ const engraved_model& plans_of(const bench_options& options, std::optional<io::c
   return engraved_model_of(file.emplace(open_model(options.model)), cache, options.codec);
 }
 
+/// The length of a prompt's chunks that all stages compute.
+std::uint32_t chunk_of(const bench_options& options, const runtime::device_cut& cut) {
+  std::uint32_t chunk = cut.tables.front()->prefill.max_tokens;
+  for (const plan::table* each : cut.tables) chunk = std::min(chunk, each->prefill.max_tokens);
+  if (options.chunk > chunk)
+    throw argument_error("--chunk", "at most the plans' " + std::to_string(chunk), std::to_string(options.chunk));
+  return options.chunk != 0 ? options.chunk : chunk;
+}
+
+/// Medians of the runs.
+struct cut_speed {
+  std::uint32_t prompt, tokens;
+  double prompts, decodes;       ///< tokens a second
+  std::vector<double> stage_ms;  ///< time of a token in each stage
+};
+
+void print_cut(const bench_options& options, const std::string& model, const std::vector<gpu::device>& on,
+               const runtime::device_cut& cut, const cut_speed& speed) {
+  const double sum = std::accumulate(speed.stage_ms.begin(), speed.stage_ms.end(), 0.0), token_ms = 1e3 / speed.decodes;
+  if (options.json) {
+    nlohmann::ordered_json out{{"model", model}, {"prompt_tokens", speed.prompt}, {"tokens", speed.tokens}};
+    for (const gpu::device& each : on) out["devices"].push_back(each.label());
+    for (const auto& each : cut.stages) out["layers"].push_back({each->layers().first, each->layers().end});
+    out["prompt_tokens_per_second"] = speed.prompts;
+    out["decode_tokens_per_second"] = speed.decodes;
+    out["stage_ms"] = speed.stage_ms;
+    return print_line(out.dump());
+  }
+  print_line(model + " in " + std::to_string(on.size()) + " stages");
+  print_line("prompt of " + std::to_string(speed.prompt) + ": " + fixed(speed.prompts, 1) + " tokens/s");
+  print_line("decode behind " + std::to_string(options.context) + ": " + fixed(speed.decodes, 1) + " tokens/s, " +
+             milliseconds(token_ms) + " a token, of which the stages " + milliseconds(sum));
+  for (std::size_t i = 0; i < on.size(); ++i)
+    print_line("  stage " + std::to_string(i) + " on " + on[i].label() + ", layers " +
+               std::to_string(cut.stages[i]->layers().first) + " to " +
+               std::to_string(cut.stages[i]->layers().end - 1) + ": " + milliseconds(speed.stage_ms[i]));
+  for (const gpu::device& each : on) require_no_messages(each);
+}
+
 }  // namespace
 
 void bench_cut(const bench_options& options, const common_options& common) {
@@ -77,11 +116,7 @@ void bench_cut(const bench_options& options, const common_options& common) {
   bench_driver drive(std::move(last));
   note("stages loaded and proven in " + fixed(seconds_since(start), 1) + " s");
 
-  std::uint32_t chunk = cut.tables.front()->prefill.max_tokens;
-  for (const plan::table* each : cut.tables) chunk = std::min(chunk, each->prefill.max_tokens);
-  if (options.chunk > chunk)
-    throw argument_error("--chunk", "at most the plans' " + std::to_string(chunk), std::to_string(options.chunk));
-  if (options.chunk != 0) chunk = options.chunk;
+  const std::uint32_t chunk = chunk_of(options, cut);
   std::vector<double> prompts, decodes;
   for (std::uint32_t i = 0; i <= options.runs; ++i) {  // the first one only warms up
     const double seconds = drive.prompt_seconds(prompt, chunk), decoded = drive.decode(options.context, tokens).seconds;
@@ -91,28 +126,10 @@ void bench_cut(const bench_options& options, const common_options& common) {
   }
   std::vector<double> stage_ms;
   for (std::size_t i = 0; i < on.size(); ++i) {
-    const runtime::executor& of = i + 1 < on.size() ? threads->stage(i).run() : own;
+    const runtime::executor& of = i + 1 < on.size() ? threads->stage(i).stage_executor() : own;
     stage_ms.push_back(of.speed(runtime::pass_kind::decode).segment_ms() * of.segments(runtime::pass_kind::decode));
   }
-  const double sum = std::accumulate(stage_ms.begin(), stage_ms.end(), 0.0), token_ms = 1e3 / median(decodes);
-  if (options.json) {
-    nlohmann::ordered_json out{{"model", plans.name}, {"prompt_tokens", prompt}, {"tokens", tokens}};
-    for (const gpu::device& each : on) out["devices"].push_back(each.label());
-    for (const auto& each : cut.stages) out["layers"].push_back({each->layers().first, each->layers().end});
-    out["prompt_tokens_per_second"] = median(prompts);
-    out["decode_tokens_per_second"] = median(decodes);
-    out["stage_ms"] = stage_ms;
-    return print_line(out.dump());
-  }
-  print_line(std::string(plans.name) + " in " + std::to_string(on.size()) + " stages");
-  print_line("prompt of " + std::to_string(prompt) + ": " + fixed(median(prompts), 1) + " tokens/s");
-  print_line("decode behind " + std::to_string(options.context) + ": " + fixed(median(decodes), 1) + " tokens/s, " +
-             milliseconds(token_ms) + " a token, of which the stages " + milliseconds(sum));
-  for (std::size_t i = 0; i < on.size(); ++i)
-    print_line("  stage " + std::to_string(i) + " on " + on[i].label() + ", layers " +
-               std::to_string(cut.stages[i]->layers().first) + " to " +
-               std::to_string(cut.stages[i]->layers().end - 1) + ": " + milliseconds(stage_ms[i]));
-  for (const gpu::device& each : on) require_no_messages(each);
+  print_cut(options, std::string(plans.name), on, cut, {prompt, tokens, median(prompts), median(decodes), stage_ms});
 }
 
 }  // namespace intaglio::tool

@@ -147,7 +147,7 @@ class chat_loop {
       throw interrupted(last_->signal);
     }
     if (last_->result.finish == finish_reason::length && engine_->facts().position + 1 >= engine_->context())
-      tell("the context of " + std::to_string(engine_->context()) + " tokens is full: the reply ends here");
+      print_note("the context of " + std::to_string(engine_->context()) + " tokens is full: the reply ends here");
     graceful_stop::forget();
   }
 
@@ -180,8 +180,8 @@ class chat_loop {
                         "; /reset forgets it");
     }
     if (without != left_out_ && without != 0)
-      tell("the context has " + std::to_string(context) + " tokens: the oldest " + std::to_string(without) +
-           " messages are left out from here on; /reset forgets all");
+      print_note("the context has " + std::to_string(context) + " tokens: the oldest " + std::to_string(without) +
+                 " messages are left out from here on; /reset forgets all");
     left_out_ = without;
     return ids;
   }
@@ -192,7 +192,7 @@ class chat_loop {
     const std::size_t from = blank == std::string::npos ? blank : line.find_first_not_of(' ', blank);
     const std::string rest = from == std::string::npos ? std::string{} : line.substr(from);
     try {
-      if (name == "/help") tell(chat_help);
+      if (name == "/help") print_note(chat_help);
       else if (name == "/reset") reset();
       else if (name == "/system") set_system(rest);
       else if (name == "/set") set(rest);
@@ -210,7 +210,7 @@ class chat_loop {
   }
 
   /// An answer to a command: never on stdout, which has replies alone.
-  void tell(const std::string& sentence) const {
+  void print_note(const std::string& sentence) const {
     note(is_terminal(platform::standard_error) ? colour_.aside + sentence + colour_.plain : sentence);
   }
 
@@ -220,17 +220,17 @@ class chat_loop {
     engine_->reset();
   }
   void set_system(const std::string& text) {
-    if (text.empty()) return tell(said_.system ? "system message: " + *said_.system : "no system message");
+    if (text.empty()) return print_note(said_.system ? "system message: " + *said_.system : "no system message");
     if (text == "-") said_.system.reset();
     else said_.system = text;
   }
   void set(const std::string& text) {
     if (text.empty())
-      return tell("temperature " + fixed(wanted_.temperature, 2) + ", top_k " +
-                  std::to_string(wanted_.top_k.value_or(0)) + ", top_p " + fixed(wanted_.top_p, 2) + ", min_p " +
-                  fixed(wanted_.min_p, 2) + ", repeat_penalty " + fixed(wanted_.repeat_penalty, 2) + ", seed " +
-                  std::to_string(wanted_.seed) + ", tokens " +
-                  (wanted_.max_tokens ? std::to_string(*wanted_.max_tokens) : "as there is room"));
+      return print_note("temperature " + fixed(wanted_.temperature, 2) + ", top_k " +
+                        std::to_string(wanted_.top_k.value_or(0)) + ", top_p " + fixed(wanted_.top_p, 2) + ", min_p " +
+                        fixed(wanted_.min_p, 2) + ", repeat_penalty " + fixed(wanted_.repeat_penalty, 2) + ", seed " +
+                        std::to_string(wanted_.seed) + ", tokens " +
+                        (wanted_.max_tokens ? std::to_string(*wanted_.max_tokens) : "as there is room"));
     const std::size_t blank = text.find(' ');
     const std::string name = text.substr(0, blank), value = blank == std::string::npos ? "" : text.substr(blank + 1);
     if (name == "markdown") return set_markdown(value);
@@ -268,7 +268,7 @@ class chat_loop {
     if (value != "on" && value != "off")
       throw argument_error("markdown", "on or off", "'" + printable(value, 40) + "'");
     if (value == "on" && !reads_markdown())
-      return tell("Markdown needs md4c (Debian and Ubuntu: apt install libmd4c0)");
+      return print_note("Markdown needs md4c (Debian and Ubuntu: apt install libmd4c0)");
     markdown_ = value == "on";
   }
   /// @param name of no command: the nearest one is named, if it is near
@@ -278,21 +278,21 @@ class chat_loop {
     for (const std::string_view each : names)
       if (const std::size_t found = letters_between(name, each); found < least)
         least = found, nearest = "; did you mean " + std::string(each) + "?";
-    tell("unknown: " + printable(name, 40) + nearest + "; /help shows the commands");
+    print_note("unknown: " + printable(name, 40) + nearest + "; /help shows the commands");
   }
   void retry() {
-    if (!said_.forget_reply()) return tell("there is no reply yet");
-    if (wanted_.temperature > 0) tell("seed " + std::to_string(++wanted_.seed));
-    else tell("at temperature 0 every reply is the same");
+    if (!said_.forget_reply()) return print_note("there is no reply yet");
+    if (wanted_.temperature > 0) print_note("seed " + std::to_string(++wanted_.seed));
+    else print_note("at temperature 0 every reply is the same");
     reply();
   }
   void save(const std::string& path) {
-    if (path.empty()) return tell("/save needs the name of a file");
+    if (path.empty()) return print_note("/save needs the name of a file");
     engine_->save(path, wanted_.sampling(), said_.note());
-    tell("kept in " + printable(path, 240));
+    print_note("kept in " + printable(path, 240));
   }
   void load(const std::string& path) {
-    if (path.empty()) return tell("/load needs the name of a file");
+    if (path.empty()) return print_note("/load needs the name of a file");
     const auto [sampling, text] = engine_->restore(path);
     try {
       said_ = conversation::of_note(text, path);
@@ -306,9 +306,9 @@ class chat_loop {
     wanted_.seed = sampling.seed;
     last_.reset();
     const engine_facts at = engine_->facts();
-    tell(std::to_string(said_.turns.size()) + " turns, " + std::to_string(at.position) + " of " +
-         std::to_string(at.context) + " tokens; temperature " + fixed(wanted_.temperature, 2) + ", seed " +
-         std::to_string(wanted_.seed));
+    print_note(std::to_string(said_.turns.size()) + " turns, " + std::to_string(at.position) + " of " +
+               std::to_string(at.context) + " tokens; temperature " + fixed(wanted_.temperature, 2) + ", seed " +
+               std::to_string(wanted_.seed));
     if (!terminal_ || said_.turns.empty()) return;
     const std::string& last = said_.turns.back().text;
     const std::unique_ptr<drawn_reply> drawn = on_terminal();
@@ -342,7 +342,7 @@ class chat_loop {
     times("a pass over the prompt: ", engine_->prompt_times());
     if (last_ && wanted_.gpu_idle > 0)
       out += "device busy for " + fixed(last_->result.timings.busy_ms, 0) + " ms of the last reply\n";
-    tell(out + "device: " + at.device);
+    print_note(out + "device: " + at.device);
   }
   void change_model(const std::string& path) {
     if (!path.empty()) {
@@ -362,8 +362,8 @@ class chat_loop {
       }
     }
     const engine_facts at = engine_->facts();
-    tell(at.model + " (" + at.profile + "), " + std::to_string(at.layers) + " layers, context of " +
-         std::to_string(at.context) + ": " + printable(engine_->file(), 240));
+    print_note(at.model + " (" + at.profile + "), " + std::to_string(at.layers) + " layers, context of " +
+               std::to_string(at.context) + ": " + printable(engine_->file(), 240));
   }
 
   common_options common_;

@@ -115,7 +115,7 @@ namespace {
 std::function<void(std::string_view, double, std::string_view)> progress_watcher;
 }  // namespace
 
-void tell_progress(std::function<void(std::string_view, double, std::string_view)> to) {
+void watch_progress(std::function<void(std::string_view, double, std::string_view)> to) {
   progress_watcher = std::move(to);
 }
 

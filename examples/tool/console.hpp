@@ -80,7 +80,7 @@ std::string padded(std::string text, std::size_t width);
 
 /// Sets a callback that receives progress besides the terminal, on the working thread; empty: none. Do not call it
 /// during work.
-void tell_progress(std::function<void(std::string_view label, double share, std::string_view detail)> to);
+void watch_progress(std::function<void(std::string_view label, double share, std::string_view detail)> to);
 
 /// A bar on stderr, drawn only on a terminal and not more often than ten times a second.
 class progress_bar {

@@ -90,10 +90,8 @@ json benches(const common_options& common, bool on_cpu) {
   return out;
 }
 
-}  // namespace
-
-void doctor(const doctor_options& options, const common_options& common) {
-  gpu::report found = gpu::examine();
+/// The program itself: its version, its compiler, the system and the models inside it.
+gpu::report_section section_of_program() {
   gpu::report_section own{"intaglio", {}};
   own.entries.emplace_back("version", std::to_string(version_major) + "." + std::to_string(version_minor) + "." +
                                           std::to_string(version_patch));
@@ -104,11 +102,13 @@ void doctor(const doctor_options& options, const common_options& common) {
 #endif
   own.entries.emplace_back("system", printable(platform::system_name()));
   for (const auto& each : engraved_models()) own.entries.emplace_back("engraved", std::string(each.name));
-  found.insert(found.begin(), std::move(own));
+  return own;
+}
 
+/// Runs the embedded model. @param failure becomes the problem, if there is one
+gpu::report_section section_of_kernels(const common_options& common, std::optional<std::string>& failure) {
   // The embedded model continues "Once upon a time" as the reference does: every kernel of a sequence takes part in it.
   gpu::report_section kernels{"kernels", {}};
-  std::optional<std::string> failure;
   try {
     const auto start = std::chrono::steady_clock::now();
     const std::vector<std::int32_t> expected{11, 395, 282, 258, 378, 482, 443, 457};
@@ -129,28 +129,47 @@ void doctor(const doctor_options& options, const common_options& common) {
     failure = problem.what();
     kernels.entries.emplace_back("problem", *failure);
   }
-  found.push_back(std::move(kernels));
+  return kernels;
+}
+
+json report_of(const std::vector<gpu::report_section>& found, const common_options& common,
+               std::optional<std::string>& failure) {
+  json out{{"report", 1}, {"sections", sections_of(found)}, {"proven", !failure.has_value()}};
+  try {
+    const gpu::device on = open_device(common);
+    out["class"] = class_report(on);
+    out["residency"] = residency_report(on);
+    out["benches"] = benches(common, on.description().type == gpu::device_type::cpu);
+  } catch (const device_error& problem) {
+    out["problem"] = problem.what();
+    if (!failure) failure = problem.what();
+  }
+  return out;
+}
+
+nlohmann::ordered_json list_of(const std::vector<gpu::report_section>& found) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const auto& section : found) {
+    auto entries = nlohmann::ordered_json::array();
+    for (const auto& [key, value] : section.entries) entries.push_back({{"key", key}, {"value", value}});
+    out.push_back({{"section", section.title}, {"entries", std::move(entries)}});
+  }
+  return out;
+}
+
+}  // namespace
+
+void doctor(const doctor_options& options, const common_options& common) {
+  gpu::report found = gpu::examine();
+  found.insert(found.begin(), section_of_program());
+
+  std::optional<std::string> failure;
+  found.push_back(section_of_kernels(common, failure));
 
   if (options.report) {
-    json out{{"report", 1}, {"sections", sections_of(found)}, {"proven", !failure.has_value()}};
-    try {
-      const gpu::device on = open_device(common);
-      out["class"] = class_report(on);
-      out["residency"] = residency_report(on);
-      out["benches"] = benches(common, on.description().type == gpu::device_type::cpu);
-    } catch (const device_error& problem) {
-      out["problem"] = problem.what();
-      if (!failure) failure = problem.what();
-    }
-    print_line(out.dump(1, ' ', false, json::error_handler_t::replace));
+    print_line(report_of(found, common, failure).dump(1, ' ', false, json::error_handler_t::replace));
   } else if (options.json) {
-    nlohmann::ordered_json out = nlohmann::ordered_json::array();
-    for (const auto& section : found) {
-      auto entries = nlohmann::ordered_json::array();
-      for (const auto& [key, value] : section.entries) entries.push_back({{"key", key}, {"value", value}});
-      out.push_back({{"section", section.title}, {"entries", std::move(entries)}});
-    }
-    print_line(out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_line(list_of(found).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
     print(gpu::report_text(found));
   }

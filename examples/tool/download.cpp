@@ -59,7 +59,7 @@ class transfer_run {
         throw interrupted(graceful_stop::received());
       }
       if (why.empty() && !state_.size)
-        state_.size = file_.size();  // a server that tells no length ends the file by its end
+        state_.size = file_.size();  // a server that states no length ends the file by its end
       if (whole()) break;
       if (why.empty()) why = "the server ended the file early";
       left = file_.size() > before && ++all < 200 ? attempts : left - 1;
@@ -116,9 +116,9 @@ class transfer_run {
     const curl_library& of = curl();
     CURL* const handle = of.curl_easy_init();
     if (handle == nullptr) throw input_error("libcurl cannot start");
-    char told[CURL_ERROR_SIZE] = "";
+    char problem[CURL_ERROR_SIZE] = "";
     of.curl_easy_setopt(handle, CURLOPT_URL, address.c_str());
-    of.curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, told);
+    of.curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, problem);
     set_options(of, handle);
     curl_slist* const headers = asked_headers(of, address);
     if (headers != nullptr) of.curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers);
@@ -132,7 +132,7 @@ class transfer_run {
     if (status >= 300 && status < 400 && next != nullptr) redirect_ = next;
     of.curl_easy_cleanup(handle);
     of.curl_slist_free_all(headers);
-    return why_ended(address, code, status, told);
+    return why_ended(address, code, status, problem);
   }
 
   void set_options(const curl_library& of, CURL* handle) {
@@ -176,7 +176,7 @@ class transfer_run {
 
   /// Returns an error that a later attempt may mend; an error that no attempt can mend ends the download.
   /// @return empty where the request ended as it should  @throws input_error
-  std::string why_ended(const std::string& address, CURLcode code, long status, const char* told) {
+  std::string why_ended(const std::string& address, CURLcode code, long status, const char* problem) {
     if (graceful_stop::received() != 0 || ends()) return "a signal came";
     if (status == 416 && asked_from_ != 0) {
       start_anew();
@@ -190,8 +190,8 @@ class transfer_run {
     if (code == CURLE_PARTIAL_FILE || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING)
       return "the connection broke off";
     if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_UNSUPPORTED_PROTOCOL)
-      throw input_error(printable(address, 240) + ": " + printable(told, 200));
-    return *told != '\0' ? printable(told, 200) : curl().curl_easy_strerror(code);
+      throw input_error(printable(address, 240) + ": " + printable(problem, 200));
+    return *problem != '\0' ? printable(problem, 200) : curl().curl_easy_strerror(code);
   }
 
   static std::size_t on_header(char* data, std::size_t one, std::size_t count, void* self) noexcept {
@@ -231,10 +231,10 @@ class transfer_run {
     last_ = clock::now();
     while (!line.empty() && (line.back() == '\r' || line.back() == '\n' || line.back() == ' ')) line.remove_suffix(1);
     answer_.add(line);
-    // Answers that only point elsewhere may tell size and checksum, too.
+    // Answers that only point elsewhere may state size and checksum, too.
     if (answer_.status >= 300 && answer_.status < 400) {
-      if (answer_.sha256) told_sha256_ = answer_.sha256;
-      if (answer_.linked_size) told_size_ = answer_.linked_size;
+      if (answer_.sha256) linked_sha256_ = answer_.sha256;
+      if (answer_.linked_size) linked_size_ = answer_.linked_size;
     }
   }
 
@@ -256,10 +256,10 @@ class transfer_run {
     } else if (file_.size() != 0) {  // the file has changed, or the server knows no ranges
       start_anew();
     }
-    if (told_size_) {
-      if (size && *size != *told_size_)
-        refuse("length of the file", std::to_string(*told_size_) + " bytes", std::to_string(*size));
-      size = told_size_;
+    if (linked_size_) {
+      if (size && *size != *linked_size_)
+        refuse("length of the file", std::to_string(*linked_size_) + " bytes", std::to_string(*size));
+      size = linked_size_;
     }
     if (state_.size && size && *size != *state_.size) {
       const std::uint64_t before = *state_.size;
@@ -269,7 +269,7 @@ class transfer_run {
     if (size) state_.size = size;
     state_.validator = !answer_.etag.empty() && !answer_.etag.starts_with("W/") ? answer_.etag : answer_.modified;
     if (answer_.sha256) state_.sha256 = answer_.sha256;
-    if (told_sha256_) state_.sha256 = told_sha256_;
+    if (linked_sha256_) state_.sha256 = linked_sha256_;
     keep_();
     if (state_.size) {
       std::error_code unknown;
@@ -317,8 +317,8 @@ class transfer_run {
   partial_file file_;
   std::uint64_t asked_from_ = 0;
   web_answer answer_;
-  std::optional<std::uint64_t> told_size_;
-  std::optional<std::string> told_sha256_;
+  std::optional<std::uint64_t> linked_size_;
+  std::optional<std::string> linked_sha256_;
   std::string redirect_;
   clock::time_point last_{};  ///< when something came
   std::chrono::seconds stall_limit_{};

@@ -26,7 +26,7 @@ model_url parse_url(const std::string& text);
 struct download_state {
   std::string validator;  ///< a strong ETag or a date of Last-Modified, for If-Range; empty: none
   std::optional<std::uint64_t> size;
-  std::optional<std::string> sha256;  ///< as the server tells it
+  std::optional<std::string> sha256;  ///< as the server states it
 };
 
 /// Callbacks of an observer of a download on another thread.
@@ -39,7 +39,7 @@ struct download_watch {
 
 /// Appends to `path` until the whole file is there.
 /// @param state where a former run stood, the present one's afterwards; `keep` is called whenever it has changed
-/// @return the file's SHA-256, which is that of the address and the server's where these tell one
+/// @return the file's SHA-256, which equals the checksums of the address and of the server, where these state one
 /// @throws file_error: the disk, a wrong length or checksum; input_error: the net; interrupted: a signal. What is there
 /// stays for the next run, but not after a wrong
 ///         checksum

@@ -83,7 +83,7 @@ void try_driver(const gpu::device& on) {
   tool += ".exe";
 #endif
   if (beside.empty() || !std::filesystem::exists(tool, failure)) return;
-  note("nobody has told of the driver of " + on.label() + ": trying it once in a process of its own");
+  note("nothing is known of the driver of " + on.label() + ": trying it once in a process of its own");
   if (const std::string end = end_of_trial(tool, found); !end.empty())
     throw device_error(on.label(), "try the driver",
                        "a process that computed one token on it did not end by itself: " + end +

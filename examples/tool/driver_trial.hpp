@@ -15,7 +15,7 @@ namespace intaglio::tool {
 /// @throws device_error: the driver ended that process, or it did not end in 3 minutes
 void try_driver(const gpu::device& on);
 
-/// Why a status tells of a process that did not end by itself; empty where it did.
+/// The reason, by its status, why a process did not end by itself; empty where it did.
 std::string violent_end(int status);
 
 }  // namespace intaglio::tool

@@ -141,24 +141,9 @@ void last_fields(const decoder_config& c, const Field& field) {
   if (!c.attention_bias) field("attention_bias", "false");
 }
 
-std::string header_text(const decoder_config& c, const model_template& kind, const std::string& name,
-                        const std::string& file) {
-  std::string out = "// Config of " + printable(file, 200) +
-                    ", written by `intaglio engrave`.\n#pragma once\n\n#include <intaglio/models/" + kind.name +
-                    ".hpp>\n\n";
-  out += "inline constexpr intaglio::decoder_config " + name + "_config{\n";
-  const auto field = [&](std::string_view key, const std::string& value) {
-    out += "    ." + std::string(key) + " = " + value + ",\n";
-  };
-  field("model_type", "intaglio::architecture::" + enumerator(c.model_type));
-  field("hidden_size", std::to_string(c.hidden_size));
-  field("intermediate_size", std::to_string(c.intermediate_size));
-  field("num_hidden_layers", std::to_string(c.num_hidden_layers));
-  field("num_attention_heads", std::to_string(c.num_attention_heads));
-  field("num_key_value_heads", std::to_string(c.num_key_value_heads));
-  field("head_dim", std::to_string(c.head_dim));
-  field("vocab_size", std::to_string(c.vocab_size));
-  field("max_position_embeddings", std::to_string(c.max_position_embeddings));
+/// The rotation by position. @param field takes a key and its value
+template <class Field>
+void rope_fields(const decoder_config& c, const Field& field) {
   field("rope_theta", number(c.rope_theta));
   if (c.rope_scaling != rope_scaling_config{})
     field("rope_scaling", "{intaglio::rope_type::" + std::string(enumerator(c.rope_scaling.type)) + ", " +
@@ -176,28 +161,14 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
     field("rope_factors", "{{" + list(c.rope_factors.short_factor) + "}, {" + list(c.rope_factors.long_factor) + "}}");
   }
   if (c.rotary_dim != 0) field("rotary_dim", std::to_string(c.rotary_dim));
+}
+
+/// What differs by layer. @param field takes a key and its value
+template <class Field>
+void layer_fields(const decoder_config& c, const Field& field) {
   const auto layers = [&](std::string_view key, const layer_set& of) {
     if (!of.empty()) field(key, set_text(of));
   };
-  if (c.no_rope_layer_interval != 0) field("no_rope_layer_interval", std::to_string(c.no_rope_layer_interval));
-  field("rms_norm_eps", number(c.rms_norm_eps));
-  field("hidden_act", "intaglio::activation::" + std::string(enumerator(c.hidden_act)));
-  field("tie_word_embeddings", c.tie_word_embeddings ? "true" : "false");
-  if (c.ternary) field("ternary", "true");
-  if (is_ternary(c)) field("activation_type", "intaglio::dtype::" + std::string(intaglio::name(c.activation_type)));
-  if (c.sliding_window != 0) field("sliding_window", std::to_string(c.sliding_window));
-  if (c.sliding_window_pattern != 0) field("sliding_window_pattern", std::to_string(c.sliding_window_pattern));
-  if (c.rope_local_base_freq != 0) field("rope_local_base_freq", number(c.rope_local_base_freq));
-  if (c.query_pre_attn_scalar != 0) field("query_pre_attn_scalar", std::to_string(c.query_pre_attn_scalar));
-  if (c.embedding_multiplier != 1.f) field("embedding_multiplier", number(c.embedding_multiplier));
-  if (c.attention_multiplier != 0.f) field("attention_multiplier", number(c.attention_multiplier));
-  if (c.residual_multiplier != 1.f) field("residual_multiplier", number(c.residual_multiplier));
-  if (c.logits_scaling != 1.f) field("logits_scaling", number(c.logits_scaling));
-  if (c.attn_logit_softcapping != 0.f) field("attn_logit_softcapping", number(c.attn_logit_softcapping));
-  if (c.final_logit_softcapping != 0.f) field("final_logit_softcapping", number(c.final_logit_softcapping));
-  if (c.num_local_experts != 0)
-    field("num_local_experts", std::to_string(c.num_local_experts)),
-        field("num_experts_per_tok", std::to_string(c.num_experts_per_tok));
   const auto count = [&](std::string_view key, auto value) {
     if (value != 0) field(key, std::to_string(value));
   };
@@ -223,6 +194,47 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
                            (delta.in_turn ? ", true}" : ", false}"));
   count("shared_expert_intermediate_size", c.shared_expert_intermediate_size);
   count("type_vocab_size", c.type_vocab_size);
+}
+
+std::string header_text(const decoder_config& c, const model_template& kind, const std::string& name,
+                        const std::string& file) {
+  std::string out = "// Config of " + printable(file, 200) +
+                    ", written by `intaglio engrave`.\n#pragma once\n\n#include <intaglio/models/" + kind.name +
+                    ".hpp>\n\n";
+  out += "inline constexpr intaglio::decoder_config " + name + "_config{\n";
+  const auto field = [&](std::string_view key, const std::string& value) {
+    out += "    ." + std::string(key) + " = " + value + ",\n";
+  };
+  field("model_type", "intaglio::architecture::" + enumerator(c.model_type));
+  field("hidden_size", std::to_string(c.hidden_size));
+  field("intermediate_size", std::to_string(c.intermediate_size));
+  field("num_hidden_layers", std::to_string(c.num_hidden_layers));
+  field("num_attention_heads", std::to_string(c.num_attention_heads));
+  field("num_key_value_heads", std::to_string(c.num_key_value_heads));
+  field("head_dim", std::to_string(c.head_dim));
+  field("vocab_size", std::to_string(c.vocab_size));
+  field("max_position_embeddings", std::to_string(c.max_position_embeddings));
+  rope_fields(c, field);
+  if (c.no_rope_layer_interval != 0) field("no_rope_layer_interval", std::to_string(c.no_rope_layer_interval));
+  field("rms_norm_eps", number(c.rms_norm_eps));
+  field("hidden_act", "intaglio::activation::" + std::string(enumerator(c.hidden_act)));
+  field("tie_word_embeddings", c.tie_word_embeddings ? "true" : "false");
+  if (c.ternary) field("ternary", "true");
+  if (is_ternary(c)) field("activation_type", "intaglio::dtype::" + std::string(intaglio::name(c.activation_type)));
+  if (c.sliding_window != 0) field("sliding_window", std::to_string(c.sliding_window));
+  if (c.sliding_window_pattern != 0) field("sliding_window_pattern", std::to_string(c.sliding_window_pattern));
+  if (c.rope_local_base_freq != 0) field("rope_local_base_freq", number(c.rope_local_base_freq));
+  if (c.query_pre_attn_scalar != 0) field("query_pre_attn_scalar", std::to_string(c.query_pre_attn_scalar));
+  if (c.embedding_multiplier != 1.f) field("embedding_multiplier", number(c.embedding_multiplier));
+  if (c.attention_multiplier != 0.f) field("attention_multiplier", number(c.attention_multiplier));
+  if (c.residual_multiplier != 1.f) field("residual_multiplier", number(c.residual_multiplier));
+  if (c.logits_scaling != 1.f) field("logits_scaling", number(c.logits_scaling));
+  if (c.attn_logit_softcapping != 0.f) field("attn_logit_softcapping", number(c.attn_logit_softcapping));
+  if (c.final_logit_softcapping != 0.f) field("final_logit_softcapping", number(c.final_logit_softcapping));
+  if (c.num_local_experts != 0)
+    field("num_local_experts", std::to_string(c.num_local_experts)),
+        field("num_experts_per_tok", std::to_string(c.num_experts_per_tok));
+  layer_fields(c, field);
   last_fields(c, field);
   out += "};\nstruct " + name + " : intaglio::models::" + kind.name + "<" + name + "_config" + kind.arguments +
          "> {\n  static constexpr std::string_view name = \"" + name + "\";\n" + held_text(kind.types) + "};\n";

@@ -21,7 +21,7 @@ namespace intaglio::tool {
 struct engraved_model {
   std::string_view name;
   plan::table cpu, portable;
-  /// For another profile, or with FFNs that decode walks or tells of (docs/walk.md). Made when asked for. @throws
+  /// For another profile, or with FFNs that decode walks or traces (docs/walk.md). Made when asked for. @throws
   /// argument_error: not of this model
   std::function<plan::planned(const plan::profile&, plan::ffn_form)> planned{};
   const decoder_config& config() const { return *cpu.config; }

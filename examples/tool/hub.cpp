@@ -108,8 +108,8 @@ std::string choose_hub_file(std::span<const std::string> files, const std::strin
 }
 
 std::string hub_endpoint() {
-  const char* const told = std::getenv("HF_ENDPOINT");
-  std::string out = told != nullptr && *told != '\0' ? told : "https://huggingface.co";
+  const char* const endpoint = std::getenv("HF_ENDPOINT");
+  std::string out = endpoint != nullptr && *endpoint != '\0' ? endpoint : "https://huggingface.co";
   while (out.ends_with('/')) out.pop_back();
   return out;
 }

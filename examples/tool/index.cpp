@@ -30,7 +30,7 @@ io::i2s_layout index_layout(const std::string& wanted) {
                              : io::i2s_layout::block128;
 }
 
-void tell_of_larql(const index_options& options, const decoder_config& c) {
+void print_larql_report(const index_options& options, const decoder_config& c) {
   if (options.json)
     print_line(json{{"out", options.out},
                     {"layers", c.num_hidden_layers},
@@ -110,7 +110,7 @@ void index(const index_options& options) {
     const io::feature_index index = io::feature_index::open(in, {.threads = options.threads});
     io::export_vindex(index, out, progress);
     bar.clear();
-    tell_of_larql(options, index.config());
+    print_larql_report(options, index.config());
     return;
   }
   naming_file(options.in, [&] {

@@ -6,6 +6,7 @@
 #include <intaglio/plan/explain.hpp>
 
 #include "console.hpp"
+#include "plan_page_parts.hpp"
 #include "plan_page_style.hpp"
 
 #include <algorithm>
@@ -28,7 +29,7 @@ struct measured_times {
 };
 
 /// Writes the page of one plan.
-class plan_page {
+class plan_page : plan_page_parts {
  public:
   plan_page(const plan::table& of, std::string_view model, std::vector<measured_times> times)
       : table_(of), model_(model), times_(std::move(times)) {}
@@ -58,69 +59,13 @@ class plan_page {
   }
 
  private:
-  struct column {
-    const plan::dispatch* call;
-    std::uint32_t repeats;
-  };
   static constexpr int column_width = 140, left = 84, gap = 10, card_top = 34, card_height = 88, bars_top = 136,
                        bars_height = 84, map_top = 264;
 
-  static std::string escaped(std::string_view text) {
-    std::string out;
-    for (const char c : text)
-      c == '<'   ? out += "&lt;"
-      : c == '>' ? out += "&gt;"
-      : c == '&' ? out += "&amp;"
-      : c == '"' ? out += "&quot;"
-                 : out += c;
-    return out;
-  }
-  static std::string px(double value) { return fixed(value, 1); }
-  static std::string size_text(std::uint64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
-  static std::string cut(std::string_view text, std::size_t most) {
-    return text.size() <= most ? std::string(text) : std::string(text.substr(0, most - 1)) + "\u2026";
-  }
-  static std::string label(double x, double y, std::string_view style, const std::string& text) {
-    return "<text x=\"" + px(x) + "\" y=\"" + px(y) + "\" class=\"" + std::string(style) + "\">" + escaped(text) +
-           "</text>";
-  }
-  static std::string box(double x, double y, double width, double height, std::string_view style,
-                         const std::string& tip = {}) {
-    return "<rect x=\"" + px(x) + "\" y=\"" + px(y) + "\" width=\"" + px(width) + "\" height=\"" + px(height) +
-           "\" rx=\"5\" class=\"" + std::string(style) + "\">" +
-           (tip.empty() ? "" : "<title>" + escaped(tip) + "</title>") + "</rect>";
-  }
-
-  static std::vector<column> columns(const plan::sequence& s) {
-    std::vector<column> out;
-    for (const auto& each : s.prologue) out.push_back({&each, 1});
-    const std::span<const plan::dispatch> layers = s.recorded()[1];
-    for (const auto& each : layers) out.push_back({&each, s.resident.empty() ? s.times(each) : 1});
-    for (const auto& each : s.epilogue) out.push_back({&each, 1});
-    return out;
-  }
   const measured_times* measured(const plan::sequence& s, std::size_t count) const {
     for (const auto& each : times_)
       if (each.sequence == s.name && each.microseconds.size() == count) return &each;
     return nullptr;
-  }
-
-  /// All rules behind a dispatch: the table keeps the last one, a product's epilogue tells the earlier one.
-  static std::vector<std::uint8_t> rules_of(const plan::dispatch& d) {
-    std::vector<std::uint8_t> out;
-    const auto& face = kernels::interface_of(d.kernel);
-    if (const auto place = face.specialization_index("epilogue"); place < face.specialization_count()) {
-      constexpr std::string_view by_epilogue[] = {"", "residual_add", "stack_qkv", "gate_up"};
-      const std::uint32_t epilogue = d.specialization[place];
-      if (epilogue < std::size(by_epilogue) && epilogue != 0) out.push_back(plan::rule_index(by_epilogue[epilogue]));
-    }
-    if (d.rule != 0 && std::find(out.begin(), out.end(), d.rule) == out.end()) out.push_back(d.rule);
-    return out;
-  }
-  static std::string rule_names(const plan::dispatch& d) {
-    std::string out;
-    for (const auto each : rules_of(d)) out += (out.empty() ? "" : ", ") + std::string(plan::rules[each].name);
-    return out;
   }
 
   std::string header() const {
@@ -163,25 +108,11 @@ class plan_page {
     return out;
   }
 
-  std::string picture(const plan::sequence& s, const std::vector<column>& all, const measured_times* times) const {
-    // Address space: one band between neighbouring borders, as tall as the logarithm of its bytes, so that small values
-    // stay legible.
-    std::set<std::uint64_t> borders{0, s.arena_bytes};
-    for (const auto& v : s.values) borders.insert({v.offset, v.offset + v.bytes});
-    std::map<std::uint64_t, double> height_at;
-    double height = 0;
-    std::uint64_t before = 0;
-    for (const std::uint64_t at : borders) {
-      if (at != 0) height += std::max(18.0, 5.0 * std::log2(static_cast<double>(at - before) / 256.0 + 1));
-      height_at[at] = height;
-      before = at;
-    }
-    const double width = left + static_cast<double>(all.size()) * column_width + gap;
-    const double total = map_top + height + 24;
-    std::string out = "<svg role=\"img\" aria-label=\"" + std::string(s.name) + " sequence\" width=\"" + px(width) +
-                      "\" height=\"" + px(total) + "\" viewBox=\"0 0 " + px(width) + " " + px(total) + "\">\n";
+  static double x_of(std::size_t index) { return left + static_cast<double>(index) * column_width; }
 
-    const auto x_of = [&](std::size_t index) { return left + static_cast<double>(index) * column_width; };
+  /// Brackets above the columns that say how often they run, and the frame around the layers.
+  static std::string brackets(const plan::sequence& s, double total) {
+    std::string out;
     const auto bracket = [&](std::size_t first, std::size_t count, const std::string& text) {
       if (count == 0) return;
       const double from = x_of(first) + 4, to = x_of(first + count) - 6;
@@ -201,7 +132,28 @@ class plan_page {
     if (middle != 0)
       out += "<rect class=\"period\" x=\"" + px(x_of(s.prologue.size())) + "\" y=\"26\" width=\"" +
              px(static_cast<double>(middle) * column_width - 2) + "\" height=\"" + px(total - 34) + "\" rx=\"8\"/>\n";
+    return out;
+  }
 
+  std::string picture(const plan::sequence& s, const std::vector<column>& all, const measured_times* times) const {
+    // Address space: one band between neighbouring borders, as tall as the logarithm of its bytes, so that small values
+    // stay legible.
+    std::set<std::uint64_t> borders{0, s.arena_bytes};
+    for (const auto& v : s.values) borders.insert({v.offset, v.offset + v.bytes});
+    std::map<std::uint64_t, double> height_at;
+    double height = 0;
+    std::uint64_t before = 0;
+    for (const std::uint64_t at : borders) {
+      if (at != 0) height += std::max(18.0, 5.0 * std::log2(static_cast<double>(at - before) / 256.0 + 1));
+      height_at[at] = height;
+      before = at;
+    }
+    const double width = left + static_cast<double>(all.size()) * column_width + gap;
+    const double total = map_top + height + 24;
+    std::string out = "<svg role=\"img\" aria-label=\"" + std::string(s.name) + " sequence\" width=\"" + px(width) +
+                      "\" height=\"" + px(total) + "\" viewBox=\"0 0 " + px(width) + " " + px(total) + "\">\n";
+
+    out += brackets(s, total);
     double largest = 1e-9;
     for (std::size_t i = 0; i < all.size(); ++i)
       largest = std::max(largest, all[i].repeats * (times != nullptr ? times->microseconds[i]
@@ -277,15 +229,6 @@ class plan_page {
       text += ", " + fixed(100 * limit / value, 0) + " %";
     }
     return out + label(x + 4 + wide / 2, bars_top + bars_height - top - 5, "bar-text", text) + "\n";
-  }
-
-  static std::string legend(const std::vector<column>& all) {
-    std::string out = "<p class=\"legend\">";
-    std::set<std::string> seen;
-    for (const auto& each : all)
-      if (const std::string kernel(kernels::interface_of(each.call->kernel).name); seen.insert(kernel).second)
-        out += "<span><i class=\"" + kernel + "\"></i>" + kernel + "</span>";
-    return out + "<span><i class=\"wait\"></i>barrier</span></p>\n";
   }
 
   static std::string listing(const std::vector<column>& all, const measured_times* times) {

@@ -40,9 +40,9 @@ void run(const run_options& options, const common_options& common) {
   std::optional<std::vector<std::int32_t>> ids;
   if (options.ids) ids = parse_ids(*options.ids);
   const bool given = options.prompt || options.file || ids;
-  const bool tells_story = !given && options.model.embedded() && !options.system;
-  std::string prompt = options.file ? read_text(*options.file) : options.prompt.value_or(tells_story ? story : "");
-  generate_options wanted = generation_of(options.sampling, tells_story ? 0.7f : 0.0f, !options.json);
+  const bool default_story = !given && options.model.embedded() && !options.system;
+  std::string prompt = options.file ? read_text(*options.file) : options.prompt.value_or(default_story ? story : "");
+  generate_options wanted = generation_of(options.sampling, default_story ? 0.7f : 0.0f, !options.json);
   wanted.max_tokens = options.tokens;
   wanted.stop = options.stop;
   wanted.chunk = options.chunk;
@@ -54,7 +54,7 @@ void run(const run_options& options, const common_options& common) {
       std::vector<turn> conversation;
       if (options.system) conversation.push_back({"system", *options.system});
       conversation.push_back({"user", prompt});
-      ids = options.chat || options.system || tells_story
+      ids = options.chat || options.system || default_story
                 ? model.encode(conversation)
                 : model.encode(prompt, options.plain ? io::prompt_markup::plain : io::prompt_markup::read);
     }

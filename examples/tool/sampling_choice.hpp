@@ -12,7 +12,7 @@
 namespace intaglio::tool {
 
 /// @param temperature where none was given
-/// @param say_seed tells the user which seed was drawn
+/// @param say_seed prints which seed was drawn
 inline generate_options generation_of(const sampling_flags& flags, float temperature, bool say_seed) {
   generate_options out;
   out.temperature = flags.temperature.value_or(temperature);

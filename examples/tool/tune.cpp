@@ -74,7 +74,7 @@ void tune(const tune_options& options, const common_options& common) {
   runtime::tuning_options how;
   how.trial_ms = options.trial_ms;
   how.turns = options.turns;
-  how.tell = [](const runtime::tuning_trial& each) {
+  how.on_trial = [](const runtime::tuning_trial& each) {
     note((each.kept ? "  kept    " : "  left    ") + each.what + ": " + fixed(each.before_ms, 3) + " -> " +
          fixed(each.after_ms, 3) + " ms a token");
     show_notes();

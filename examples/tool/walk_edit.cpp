@@ -67,7 +67,7 @@ void walk_edit(const walk_edit_options& options) {
                                             whole.size() > ids.size() ? whole.back() : ids.back(), options.strength);
     }
     if (inserts && !options.feature) {
-      change.feature = files.patch.place(layer);
+      change.feature = files.patch.next_feature(layer);
       // Where a norm has a weight for each feature a new one takes the place that is heard best.
       if (change.feature == files.patch.features(layer) &&
           files.index.layer(layer)[io::feature_vector::gate].type == dtype::i2_s) {

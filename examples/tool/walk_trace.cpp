@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// walk trace: which features fired, by token and layer, as a walk of the CPU reference saw it or as a device tells.
+// walk trace: which features fired, by token and layer, as a walk of the CPU reference saw it or as a device reports.
 #include "device_choice.hpp"
 #include "walk_page.hpp"
 #include "walked_files.hpp"

@@ -40,7 +40,9 @@ enum intaglio_status {
   INTAGLIO_INTERNAL = 8       /* anything else */
 };
 
+/* A model on a device, with one history of tokens. */
 typedef struct intaglio_model intaglio_model;
+/* A generation that is under way and gives its text piece by piece. */
 typedef struct intaglio_stream intaglio_stream;
 
 /* Of a model that is opened. Set by intaglio_model_options_init; then change members. */
@@ -90,13 +92,16 @@ typedef struct intaglio_message {
 /* A piece of text, not ended by 0. Not 0 ends the generation. */
 typedef int (*intaglio_piece_callback)(const char* piece, size_t length, void* user);
 
-/* "0.1.0", the library's; MAJOR * 1000 + MINOR, this interface's. */
+/* Version of the library: "0.1.0". */
 INTAGLIO_C_API const char* intaglio_version_text(void);
+/* Version of this interface: MAJOR * 1000 + MINOR. */
 INTAGLIO_C_API unsigned intaglio_c_version(void);
 /* The sentence of the last call of this thread that failed, at most 400 bytes; until the next call. Never NULL. */
 INTAGLIO_C_API const char* intaglio_last_error(void);
 
+/* Sets all members of the options to their defaults. */
 INTAGLIO_C_API void intaglio_model_options_init(intaglio_model_options* options);
+/* Sets all members of the options to their defaults. */
 INTAGLIO_C_API void intaglio_generate_options_init(intaglio_generate_options* options);
 
 /* Opens a GGUF file or a Hugging Face folder, plans the model for the device and loads it. options may be NULL. */
@@ -104,11 +109,15 @@ INTAGLIO_C_API int intaglio_model_open(const char* path, const intaglio_model_op
 /* NULL is fine. Streams of it are closed first. */
 INTAGLIO_C_API void intaglio_model_close(intaglio_model* model);
 
-/* 0 or NULL for a model that is NULL. The text lives as long as the model. */
+/* Number of positions that the caches have room for. 0 for NULL. */
 INTAGLIO_C_API unsigned intaglio_model_context(const intaglio_model* model);
+/* Number of tokens in the history. 0 for NULL. */
 INTAGLIO_C_API unsigned intaglio_model_position(const intaglio_model* model);
+/* Number of tokens in the vocabulary. 0 for NULL. */
 INTAGLIO_C_API unsigned intaglio_model_vocab_size(const intaglio_model* model);
+/* Floats of an embedding. 0 for NULL. */
 INTAGLIO_C_API unsigned intaglio_model_hidden_size(const intaglio_model* model);
+/* Name of the device, which lives as long as the model. NULL for NULL. */
 INTAGLIO_C_API const char* intaglio_model_device(const intaglio_model* model);
 
 /* Tokens of a text. special: texts of control tokens are those tokens, and one BOS comes first where the model wants
@@ -131,7 +140,9 @@ INTAGLIO_C_API int intaglio_stream_open(intaglio_model* model, const int* ids, s
                                         const intaglio_generate_options* options, intaglio_stream** stream);
 /* INTAGLIO_OK and a piece, whole UTF-8, which lives until the next call; or INTAGLIO_END. */
 INTAGLIO_C_API int intaglio_stream_next(intaglio_stream* stream, const char** piece, size_t* length);
+/* Gives the result of the stream so far. */
 INTAGLIO_C_API int intaglio_stream_result(const intaglio_stream* stream, intaglio_result* result);
+/* Ends the generation and frees the stream. NULL is fine. */
 INTAGLIO_C_API void intaglio_stream_close(intaglio_stream* stream);
 
 /* Appends tokens to the history and gives the logits behind each: float [count, vocab_size]. room: floats in logits. */

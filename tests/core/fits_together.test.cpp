@@ -11,7 +11,7 @@ constexpr text<256> nothing{};
 static_assert(fits_together<nothing>::model_fits && proven<nothing>::model_fits);
 }  // namespace
 
-TEST_CASE("a sentence is told from none") {
+TEST_CASE("a sentence is distinguished from none") {
   CHECK(nothing.empty());
   CHECK(reason<nothing>::model_fits);
   static constexpr text<256> sentence{"blk.*.ffn_down.weight: expected 128, found 100"};

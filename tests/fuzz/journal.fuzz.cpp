@@ -88,7 +88,7 @@ void read_all(std::span<const std::byte> bytes, bool writes) {
       changes = patch.changes();
       for (std::uint32_t layer = 0; layer < layers; ++layer) {
         const std::uint32_t count = patch.features(layer);
-        if (count < features || count > features + changes || patch.place(layer) > count) __builtin_trap();
+        if (count < features || count > features + changes || patch.next_feature(layer) > count) __builtin_trap();
         std::vector<float> values(std::size_t{count} * width);
         for (const io::feature_vector which : io::feature_vectors) {
           patch.read_f32(layer, which, 0, count, values);

@@ -254,7 +254,7 @@ inline PFN_vkGetInstanceProcAddr real_entry() {
 /// Changes what devices say of their limits, where it is set: see lowered_limits.
 inline std::function<void(VkPhysicalDeviceLimits&)> lowering;
 /// The VkDriverId that devices say they are of, where it is not zero.
-inline VkDriverId told_driver{};
+inline VkDriverId reported_driver{};
 
 /// While it lives, devices say that they have at most these limits. 0: what the driver says. The driver keeps its own.
 struct lowered_limits {
@@ -344,10 +344,10 @@ struct wrapped<Which, Does, Result(VKAPI_PTR*)(Arguments...)> {
     } else if constexpr (Which == id::vkGetPhysicalDeviceProperties2) {
       real.load()(arguments...);
       if (lowering) lowering(std::get<1>(given)->properties.limits);
-      if (told_driver != VkDriverId{})
+      if (reported_driver != VkDriverId{})
         for (auto* each = static_cast<VkBaseOutStructure*>(std::get<1>(given)->pNext); each; each = each->pNext)
           if (each->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES)
-            reinterpret_cast<VkPhysicalDeviceVulkan12Properties*>(each)->driverID = told_driver;
+            reinterpret_cast<VkPhysicalDeviceVulkan12Properties*>(each)->driverID = reported_driver;
     } else {
       return real.load()(arguments...);
     }

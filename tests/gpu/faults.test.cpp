@@ -62,7 +62,7 @@ bool whole_life(const std::string& cache_folder, gpu::validation validate = gpu:
   staged.finish();
   gpu::staging_ring ring(on, count, 2);
   for (std::size_t i = 0; i < 4; ++i) {
-    std::memcpy(ring.place(i % 2).data(), in.data() + i * count / 4, count);
+    std::memcpy(ring.slot(i % 2).data(), in.data() + i * count / 4, count);
     const gpu::staging_ring::part part{0, count, &x, i * count};
     ring.copy(i % 2, {&part, 1});
   }

@@ -24,8 +24,8 @@ TEST_CASE("drivers are named as Vulkan numbers them, each once") {
 
 TEST_CASE("a driver that crashes is refused by its name before a device is made") {
   struct telling {
-    explicit telling(VkDriverId as) { faults::told_driver = as; }
-    ~telling() { faults::told_driver = VkDriverId{}; }
+    explicit telling(VkDriverId as) { faults::reported_driver = as; }
+    ~telling() { faults::reported_driver = VkDriverId{}; }
   } const as(VK_DRIVER_ID_GOOGLE_SWIFTSHADER);
   faults::the_shim().reset();
   gpu::device_options options;

@@ -35,7 +35,7 @@ struct environment {
 
 }  // namespace
 
-TEST_CASE("the system's loader is found and tells its version") {
+TEST_CASE("the system's loader is found and reports its version") {
   CHECK(gpu::loader().api_version() >= VK_API_VERSION_1_1);
 }
 

@@ -90,7 +90,7 @@ TEST_CASE("what is no SPIR-V or too much is refused by name") {
   }
 }
 
-TEST_CASE("what the driver tells of a pipeline is kept where it was asked for") {
+TEST_CASE("the driver's statistics of a pipeline are kept where it was asked for") {
   const checked_device checked;
   auto description = sound();
   CHECK(gpu::pipeline(checked.device, description).statistics().empty());

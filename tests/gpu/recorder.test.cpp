@@ -129,7 +129,7 @@ TEST_CASE("between tokens only submit and wait are called") {
   CHECK(faults::the_shim().live().empty());
 }
 
-TEST_CASE("copies and fills go where they are told") {
+TEST_CASE("copies and fills write to their offsets") {
   const checked_device checked;
   const gpu::device& on = checked.device;
   const gpu::buffer x(on, 64, gpu::placement::device_local, "x"), y(on, 64, gpu::placement::device_local, "y");

@@ -22,15 +22,15 @@ TEST_CASE("a staging ring copies what several threads put into its places, howev
 
   const auto allocations = on.counters().allocations.load();
   gpu::staging_ring ring(on, piece, 4);
-  CHECK(ring.places() == 4);
-  for (std::size_t first = 0; first < pieces; first += ring.places()) {
+  CHECK(ring.slots() == 4);
+  for (std::size_t first = 0; first < pieces; first += ring.slots()) {
     {
       std::vector<intaglio::joining_thread> threads;
-      for (std::size_t i = 0; i < ring.places(); ++i)
+      for (std::size_t i = 0; i < ring.slots(); ++i)
         threads.emplace_back(
-            [&, i] { std::memcpy(ring.place(i).data(), expected.data() + (first + i) * piece, piece); });
+            [&, i] { std::memcpy(ring.slot(i).data(), expected.data() + (first + i) * piece, piece); });
     }
-    for (std::size_t i = 0; i < ring.places(); ++i) {  // in two parts, the last one first
+    for (std::size_t i = 0; i < ring.slots(); ++i) {  // in two parts, the last one first
       const gpu::staging_ring::part parts[] = {{1000, piece - 1000, &store, (first + i) * piece + 1000},
                                                {0, 1000, &store, (first + i) * piece}};
       ring.copy(i, parts);
@@ -54,8 +54,8 @@ TEST_CASE("a staging ring of no places, and copies beyond a place or a target, a
   const part beyond{1, 512, &store, 0}, behind{513, 0, &store, 0}, too_far{0, 512, &store, 513},
       right{0, 512, &store, 512};
   for (const part& wrong : {beyond, behind, too_far}) CHECK_THROWS_AS(ring.copy(0, {&wrong, 1}), argument_error);
-  CHECK(ring.place(1).size() == 512);
-  std::memset(ring.place(1).data(), 7, 512);
+  CHECK(ring.slot(1).size() == 512);
+  std::memset(ring.slot(1).data(), 7, 512);
   ring.copy(1, {&right, 1});
   ring.finish();
   std::vector<std::byte> found(512);
@@ -71,8 +71,8 @@ TEST_CASE("a staging ring that goes while it copies leaves nothing behind") {
     const checked_device checked(options);
     const gpu::buffer store(checked.device, std::uint64_t{1} << 20U, gpu::placement::device_local, "store");
     gpu::staging_ring ring(checked.device, std::uint64_t{1} << 19U, 2);
-    std::memset(ring.place(0).data(), 1, ring.place(0).size());
-    const gpu::staging_ring::part all{0, ring.place(0).size(), &store, 0};
+    std::memset(ring.slot(0).data(), 1, ring.slot(0).size());
+    const gpu::staging_ring::part all{0, ring.slot(0).size(), &store, 0};
     ring.copy(0, {&all, 1});
   }
   CHECK(faults::the_shim().live().empty());

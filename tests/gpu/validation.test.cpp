@@ -46,7 +46,7 @@ TEST_CASE("a mistake is heard, counted and kept") {
 TEST_CASE(
     "what the layer changes for its own checks and what drivers ask for is no message, what it can't check is one") {
   gpu::message_log log;
-  const auto tell = [&](const char* id, const char* text) {
+  const auto report = [&](const char* id, const char* text) {
     VkDebugUtilsMessengerCallbackDataEXT data{};
     data.pMessageIdName = id;
     data.pMessage = text;
@@ -55,15 +55,15 @@ TEST_CASE(
     return log.count();
   };
   const planted_messages planted;
-  CHECK(tell("WARNING-GPU-Assisted-Validation",
-             "vkCreateDevice(): Internal Warning: Forcing fragmentStoresAndAtomics to VK_TRUE") == 0);
-  CHECK(tell("BestPractices-vkAllocateMemory-small-allocation", "small") == 0);
-  CHECK(tell("WARNING-vkGetDeviceProcAddr-device",
-             "vkGetDeviceProcAddr(): pName is trying to grab vkGetPhysicalDeviceFeatures which is an instance level "
-             "function") == 0);
-  CHECK(tell("WARNING-GPU-Assisted-Validation",
-             "vkCreateDevice(): Internal Warning: the device lacks a feature. GPU-AV disabled.") == 1);
-  CHECK(tell(nullptr, nullptr) == 2);
+  CHECK(report("WARNING-GPU-Assisted-Validation",
+               "vkCreateDevice(): Internal Warning: Forcing fragmentStoresAndAtomics to VK_TRUE") == 0);
+  CHECK(report("BestPractices-vkAllocateMemory-small-allocation", "small") == 0);
+  CHECK(report("WARNING-vkGetDeviceProcAddr-device",
+               "vkGetDeviceProcAddr(): pName is trying to grab vkGetPhysicalDeviceFeatures which is an instance level "
+               "function") == 0);
+  CHECK(report("WARNING-GPU-Assisted-Validation",
+               "vkCreateDevice(): Internal Warning: the device lacks a feature. GPU-AV disabled.") == 1);
+  CHECK(report(nullptr, nullptr) == 2);
   CHECK(log.messages().back() == "(no text)");
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("GPU-assisted validation sees an address outside its buffer") {
     gpu::queue line(on);
     const VkCommandBuffer handle = recorded.handle();
     line.wait(line.submit({&handle, 1}, recorded.name()));
-    // Layer 1.4 tells it from a thread of its own.
+    // Layer 1.4 reports it from its own thread.
     for (int i = 0; i < 1000 && count > 64 && on.validation_message_count() == 0; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     CHECK((on.validation_message_count() > 0) == (count > 64));

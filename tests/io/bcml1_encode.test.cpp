@@ -140,7 +140,7 @@ TEST_CASE("bcml1_encode: both ways give the same words, of every type and magnit
   }
 }
 
-TEST_CASE("bcml1_encode: progress is told in order and ends at the whole", "[bcml1]") {
+TEST_CASE("bcml1_encode: progress is reported in order and ends at the whole", "[bcml1]") {
   const bcml1_layout layout{200, 32};
   const std::vector<float> values(6400, 0.5f);
   std::vector<std::uint64_t> seen;

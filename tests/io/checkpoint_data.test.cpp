@@ -167,7 +167,7 @@ TEST_CASE("checkpoint_data: a value that is no number is refused with its place"
   }
 }
 
-TEST_CASE("checkpoint_data: how a list of tensors differs from the config's is told at once", "[checkpoint]") {
+TEST_CASE("checkpoint_data: how a list of tensors differs from the config's is reported at once", "[checkpoint]") {
   gguf_image image = tiny();
   std::erase_if(image.tensors, [](const auto& tensor) { return tensor.name == "blk.1.attn_q.weight"; });
   image.tensors.push_back({"surplus", {32}, 0, bytes(128)});

@@ -212,7 +212,7 @@ TEST_CASE("checkpoint_packed: damage below the checksums is refused by its place
     reseal(file);
     refusal(file);
   }
-  // The index cut, its size told: every field is missed.
+  // The index cut, its size stated: every field is missed.
   for (std::size_t left = 0; left < size; left += 3) {
     bytes file(sound.begin(), sound.begin() + static_cast<std::ptrdiff_t>(index + left));
     file.resize(file.size() + 8);

@@ -456,7 +456,7 @@ TEST_CASE("convert: tensors that have their type already are copied", "[convert]
   CHECK((read_bytes(folder / "panels.gguf") == read_bytes(folder / "again.gguf")));
 }
 
-TEST_CASE("convert: what a codec cost is told by kind of tensor and for all", "[convert]") {
+TEST_CASE("convert: what a codec cost is reported by kind of tensor and for all", "[convert]") {
   const temporary_folder folder;
   const auto in = conformance("llama-tiny") / "gguf/llama-tiny-f32.gguf";
   for (const auto& [codec, least, most] : {std::tuple{dtype::f32, 0., 0.},

@@ -123,9 +123,9 @@ TEST_CASE("feature patch: a removed feature's place takes a new one, and a resto
   const made_index made;
   feature_patch patch = made.open();
   const auto original = layer_of(patch, 3);
-  CHECK(patch.place(3) == features);
+  CHECK(patch.next_feature(3) == features);
   patch.apply(change(feature_edit::remove, 3, 8));
-  CHECK(patch.place(3) == 8);
+  CHECK(patch.next_feature(3) == 8);
   patch.apply(change(feature_edit::insert, 3, 8, 0.5f));
   patch.apply(change(feature_edit::insert, 3, features, 0.25f));
   patch.apply(change(feature_edit::remove, 3, 11));

@@ -39,12 +39,12 @@ TEST_CASE("build_router: neighbours or clusters, weights that are the mean gates
   const temporary_folder folder;
   io::build_feature_index(shared("models/stories260k/stories260K-f32.gguf"), folder / "index");
   const io::feature_index index = io::feature_index::open(folder / "index");
-  std::uint32_t told = 0;
+  std::uint32_t reported = 0;
   const io::feature_router neighbours = io::build_router(
       index, {.experts = 5, .method = io::router_method::contiguous, .progress = [&](std::uint32_t layers) {
-                told = layers;
+                reported = layers;
               }});
-  CHECK(told == 5);
+  CHECK(reported == 5);
   for (std::uint32_t layer = 0; layer < 5; ++layer) {
     const io::router_layer& of = neighbours.layer(layer);
     CHECK(std::ranges::is_sorted(of.expert_of));

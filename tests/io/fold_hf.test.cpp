@@ -126,7 +126,7 @@ TEST_CASE("fold_hf: what cannot be folded is refused, and nothing is left", "[fe
   const feature_patch patch(index, folder / "index/patch.journal", false);
   std::filesystem::create_directory(folder / "there");
   CHECK_THROWS_MATCHES(fold_hf(folder / "model", patch, folder / "there"), file_error,
-                       MessageMatches(ContainsSubstring("expected a place where nothing is")));
+                       MessageMatches(ContainsSubstring("expected a name that is not in use")));
   CHECK_THROWS_MATCHES(fold_hf(folder / "model", patch, folder / "no/folder"), file_error,
                        MessageMatches(ContainsSubstring("cannot make the folder")));
   bytes weights = read_bytes(folder / "model/model.safetensors");

@@ -10,7 +10,7 @@
 
 using namespace intaglio::io;
 
-TEST_CASE("gguf_model_keys: a folder's config comes back out of the keys, and what GGUF cannot say is told",
+TEST_CASE("gguf_model_keys: a folder's config comes back out of the keys, and what GGUF cannot say is reported",
           "[convert]") {
   const temporary_folder folder;
   const auto in = [](const char* model, const char* form) { return conformance(model) / form; };
@@ -52,7 +52,7 @@ TEST_CASE("gguf_model_keys: a folder's config comes back out of the keys, and wh
   }
 }
 
-TEST_CASE("gguf_model_keys: what GGUF cannot say of a tokenizer is told", "[convert]") {
+TEST_CASE("gguf_model_keys: what GGUF cannot say of a tokenizer is reported", "[convert]") {
   const temporary_folder folder;
   const auto warnings_of = [&](const std::function<void(vocabulary&)>& change) {
     vocabulary words = *checkpoint::open(conformance("llama-tiny") / "hf").vocabulary();

@@ -170,7 +170,7 @@ TEST_CASE("jinja: special tokens that a user types stay text", "[jinja]") {
   io::vocabulary untyped = file;
   untyped.token_types.clear();
   CHECK(io::chat_template::of(untyped, io::jinja_renderer()).render(talk, false).typed.size() == 2);
-  // One that takes texts apart cannot tell what was typed.
+  // A template that takes texts apart cannot know what was typed.
   const auto apart =
       io::chat_template::of(words("{% for m in messages %}{{ m.content[0:3] }}{% endfor %}"), io::jinja_renderer());
   CHECK_THROWS_AS(apart.render(talk, false), argument_error);

@@ -118,7 +118,7 @@ TEST_CASE("mapped_file: another time of modification is a change as well", "[map
   }
 }
 
-TEST_CASE("mapped_file: what the system refuses later is told in its words", "[mapped_file]") {
+TEST_CASE("mapped_file: what the system refuses later is reported in its words", "[mapped_file]") {
   const temporary_folder folder;
   const auto path = write_text(folder / "file", "0123456789");
   mapped_file file(path);
@@ -155,7 +155,7 @@ TEST_CASE("mapped_file: opened once more it is the same file, whatever its name 
   CHECK(mapped_file::from_memory(out, "memory").in_memory());
 }
 
-TEST_CASE("mapped_file: of a file that still arrives, reads wait for their bytes, and what ends it is told",
+TEST_CASE("mapped_file: of a file that still arrives, reads wait for their bytes, and what ends it is reported",
           "[mapped_file]") {
   struct arrival : intaglio::io::file_arrival {
     std::filesystem::path path;

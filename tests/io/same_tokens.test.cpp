@@ -31,7 +31,7 @@ TEST_CASE("a vocabulary has the tokens of itself and of one that merges otherwis
   CHECK(other_token(small_sentencepiece(), small_sentencepiece()).empty());
 }
 
-TEST_CASE("the first token of another text is told with both texts") {
+TEST_CASE("the first token of another text is reported with both texts") {
   const io::vocabulary all = small_byte_level();
   io::vocabulary changed = all;
   changed.merges = {"h e", "l l"};
@@ -41,9 +41,9 @@ TEST_CASE("the first token of another text is told with both texts") {
   io::vocabulary long_text = all;
   long_text.merges = {"h e", "l l", "ll o"};
   long_text.tokens[259] = std::string(100, 'a');
-  const std::string told = other_token(all, long_text);
-  CHECK(told.starts_with("token 259: 'hello' and 'aaaa"));
-  CHECK(told.size() < 100);
+  const std::string text = other_token(all, long_text);
+  CHECK(text.starts_with("token 259: 'hello' and 'aaaa"));
+  CHECK(text.size() < 100);
 }
 
 TEST_CASE("a token that only one of both has counts, unless it stands for no text") {

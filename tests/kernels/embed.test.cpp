@@ -105,8 +105,8 @@ TEST_CASE("embed: further workgroups make blank what is waited for, and of atten
     const auto words = blank.read<std::uint32_t>();
     for (std::size_t i = 0; i < words.size(); ++i) REQUIRE(words[i] == (i < 4 * blank_quads ? ones : poison));
     const std::uint32_t wanted = 4 * span_quads * std::min(position / 256 + 1, spans);
-    const auto told = of_spans.read<std::uint32_t>();
-    for (std::size_t i = 0; i < told.size(); ++i)
-      REQUIRE(told[i] == (i % (4 * stretch_quads) < wanted ? ones : poison));
+    const auto found = of_spans.read<std::uint32_t>();
+    for (std::size_t i = 0; i < found.size(); ++i)
+      REQUIRE(found[i] == (i % (4 * stretch_quads) < wanted ? ones : poison));
   }
 }

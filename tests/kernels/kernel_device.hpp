@@ -124,7 +124,7 @@ class kernel_device {
     }
   }
 
-  bool fixed_width = true;  ///< tell shaders the subgroup size by a constant
+  bool fixed_width = true;  ///< give shaders the subgroup size as a constant
   bool integer_dot = true, wide_loads = false, int8_fragments = false, half_matrix = false, narrow_f16 = false,
        half_fragments = false;  ///< which modules; matrices only where usable_classes() has them
   runtime::module_source source = &runtime::modules_of<>;  ///< set before the first run

@@ -65,7 +65,7 @@ product_result run_chunk(kernel_device& on, const matmul_problem& p, prologue be
     double apart = 0;
     for (std::size_t c = 0; c < s.columns; ++c)
       apart = std::max(
-          apart, std::abs(static_cast<double>(f32_from_f16(bits[reference::ordered_place(order, t, c, s.columns)])) -
+          apart, std::abs(static_cast<double>(f32_from_f16(bits[reference::ordered_index(order, t, c, s.columns)])) -
                           static_cast<double>(f32_from_f16(expected[t].bits[c]))));
     CHECK(apart <= (on.device().description().type == gpu::device_type::cpu ? 0 : 16));  // of at least 2^14
   }
@@ -339,7 +339,7 @@ TEST_CASE(
       std::size_t differ = 0;
       for (std::size_t t = 0; t < 16; ++t)
         for (std::size_t c = 0; c < 256; ++c)
-          differ += ordered[reference::ordered_place(static_cast<kernels::f16_order>(order), t, c, 256)] !=
+          differ += ordered[reference::ordered_index(static_cast<kernels::f16_order>(order), t, c, 256)] !=
                     plain[t * 256 + c];
       CHECK(differ == 0);
       CHECK(factors[0].read<std::uint32_t>() == factors[order].read<std::uint32_t>());

@@ -336,12 +336,12 @@ TEST_CASE("the facts about a module equal the module's own, whatever its constan
       for (auto& each : constants) each = (1u << random() % 10u << (random() % 4u == 0 ? 5u : 0u)) - random() % 2u;
       const module_demands full =
           demands_of(modules[i].words, [&](std::uint32_t id, std::uint32_t) { return constants.at(id); });
-      const module_use told = use_of(declared, constants);
-      REQUIRE(told.defined == full.problem.empty());
-      if (!told.defined) continue;
-      REQUIRE(told.shared_memory_bytes == full.shared_memory_bytes);
-      REQUIRE(told.workgroup == full.workgroup);
-      REQUIRE(told.invocations() == full.invocations());
+      const module_use by_declaration = use_of(declared, constants);
+      REQUIRE(by_declaration.defined == full.problem.empty());
+      if (!by_declaration.defined) continue;
+      REQUIRE(by_declaration.shared_memory_bytes == full.shared_memory_bytes);
+      REQUIRE(by_declaration.workgroup == full.workgroup);
+      REQUIRE(by_declaration.invocations() == full.invocations());
       REQUIRE(std::ranges::equal(declared.capabilities, std::span(full.capabilities).first(full.capability_count)));
     }
   }

@@ -27,7 +27,7 @@ TEST_CASE("numbers are spelled by five bits a character") {
   CHECK(numbers({"cd$"}) == all{28, 57 - 32 + 32});  // codes of ? and backslash
 }
 
-TEST_CASE("instructions are told by how they begin and by the distance of their ids") {
+TEST_CASE("instructions are encoded by how they begin and by the distance of their ids") {
   // Beginnings: OpLoad of three words with type 7, and OpFunctionEnd. Then two of the first, 12 and the id behind it.
   std::vector<std::uint32_t> out;
   kernels::instruction_reader read(100, out);

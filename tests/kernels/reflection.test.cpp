@@ -102,7 +102,7 @@ TEST_CASE("a wrong offset, two types of one id, and a fixed workgroup are found"
         std::string_view::npos);
 }
 
-TEST_CASE("a module that is none is told apart") {
+TEST_CASE("words that are no module are recognised") {
   CHECK(reflect(std::string_view{}).problem == "it does not begin with SPIR-V's magic number");
   CHECK(reflect(std::string_view("abc")).problem == "its size is no multiple of 4");
   CHECK(reflect(std::string_view("\x07\x23\x02\x03 big endian is no module", 28)).problem ==

@@ -71,10 +71,10 @@ std::vector<float> down(kernel_device& on, const walk_problem& p, std::uint32_t 
                         std::uint32_t splits = 1) {
   constexpr std::uint32_t shares = 3;
   const std::uint32_t stripes = (p.hidden / 16 + words - 1) / words;
-  auto told = reference::walk_totals(p.h, p.h_norm, shares);
-  std::swap(told[p.features / 4], told.back());  // any of them may have the greatest
-  told.resize(kernels::walk_total_words(p.features, shares, kernels::walk_sum_words(stripes, words)));
-  const auto totals = on.filled(told);
+  auto totals_in = reference::walk_totals(p.h, p.h_norm, shares);
+  std::swap(totals_in[p.features / 4], totals_in.back());  // any of them may have the greatest
+  totals_in.resize(kernels::walk_total_words(p.features, shares, kernels::walk_sum_words(stripes, words)));
+  const auto totals = on.filled(totals_in);
   const auto input = on.filled(p.h), norm = on.filled(p.h_norm), weight = on.filled(p.down),
              scales = on.filled(p.scales), output = on.filled(p.stream), state = on.filled(fresh_state(3, 1, 1, 8));
   on.run(kernels::kernel::walk_down, subgroups,
@@ -202,9 +202,9 @@ TEST_CASE("walk_gate_up and walk_down leave gates and values for a trace, and th
   CHECK_SAME(on, gates.read<float>(), expected_gates);
   const auto h = on.filled(p.h), h_norm = on.filled(p.h_norm), weight = on.filled(p.down), sums = on.filled(p.stream),
              values = on.poisoned(std::size_t{4} * p.features);
-  auto told = reference::walk_totals(p.h, p.h_norm, shares);
-  told.resize(kernels::walk_total_words(p.features, shares, kernels::walk_sum_words(2, 4)));
-  const auto totals = on.filled(told);
+  auto totals_in = reference::walk_totals(p.h, p.h_norm, shares);
+  totals_in.resize(kernels::walk_total_words(p.features, shares, kernels::walk_sum_words(2, 4)));
+  const auto totals = on.filled(totals_in);
   on.run(kernels::kernel::walk_down, subgroups,
          {{"columns", p.features},
           {"rows", p.hidden},

@@ -141,7 +141,7 @@ VKAPI_ATTR void VKAPI_CALL features2(VkPhysicalDevice physical, VkPhysicalDevice
   lower_features(out->features, out->pNext);
 }
 
-/// What the loader tells a layer of the one below: `Info` is its struct in the chain that the call brings.
+/// What the loader passes to a layer about the next layer: `Info` is its struct in the chain that the call brings.
 template <class Info>
 Info* link_of(const void* chain, VkStructureType type) {
   for (auto* each = static_cast<const Info*>(chain); each != nullptr; each = static_cast<const Info*>(each->pNext))

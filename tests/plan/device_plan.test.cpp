@@ -254,7 +254,7 @@ TEST_CASE(
   for (const auto order : {kernels::f16_order::octets, kernels::f16_order::blocks}) {
     std::vector<bool> taken(256);
     for (std::size_t place = 0; place < taken.size(); ++place) {
-      const std::size_t to = kernels::fragment_place(order, place);
+      const std::size_t to = kernels::fragment_index(order, place);
       REQUIRE(to / 128 == place / 128);
       CHECK_FALSE(taken[to]);
       taken[to] = true;

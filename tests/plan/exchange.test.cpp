@@ -69,17 +69,17 @@ void check_batch(const plan::planned& made) {
     CHECK_THAT(refused(table, &plan::table::resident_batch,
                        [&](auto&, auto&, auto& changed, auto&) { constant(changed, name) *= 2; }),
                ContainsSubstring("bytes a layer for what workgroups exchange"));
-  const kernels::exchange_places places = plan::verification::exchange_of(all);
-  for (const kernels::exchange_place& each : places.all()) {
+  const kernels::exchange_ranges ranges = plan::verification::exchange_of(all);
+  for (const kernels::exchange_range& each : ranges.all()) {
     CAPTURE(each.name);
     CHECK(each.bytes % 4 == 0);
     CHECK(each.written <= each.read);
   }
-  // A writer behind its reader, and a place that ends inside of a word.
+  // A writer behind its reader, and a range that ends inside of a word.
   const auto refuses = [&](std::size_t which, auto&& change) {
-    kernels::exchange_places other;
-    for (std::size_t i = 0; i < places.all().size(); ++i) {
-      kernels::exchange_place its = places.all()[i];
+    kernels::exchange_ranges other;
+    for (std::size_t i = 0; i < ranges.all().size(); ++i) {
+      kernels::exchange_range its = ranges.all()[i];
       if (i == which) change(its);
       other.add(its);
     }
@@ -88,19 +88,19 @@ void check_batch(const plan::planned& made) {
     return std::string(why.view());
   };
   text<256> none;
-  CHECK(plan::verification::has_room(table.resident_batch, all, places, none));
-  for (std::size_t i = 0; i < places.all().size(); ++i) {
-    const std::string name(places.all()[i].name);
+  CHECK(plan::verification::has_room(table.resident_batch, all, ranges, none));
+  for (std::size_t i = 0; i < ranges.all().size(); ++i) {
+    const std::string name(ranges.all()[i].name);
     CAPTURE(name);
-    if (places.all()[i].read != kernels::layer_step::down)
-      CHECK_THAT(refuses(i, [](kernels::exchange_place& its) { its.written = kernels::layer_step::down; }),
+    if (ranges.all()[i].read != kernels::layer_step::down)
+      CHECK_THAT(refuses(i, [](kernels::exchange_range& its) { its.written = kernels::layer_step::down; }),
                  ContainsSubstring("expected " + name + " to be written before it is waited for"));
     CHECK_THAT(refuses(i,
-                       [](kernels::exchange_place& its) {
+                       [](kernels::exchange_range& its) {
                          its.read = kernels::layer_step::before, its.written = kernels::layer_step::qkv;
                        }),
                ContainsSubstring("expected " + name + " to be written before it is waited for"));
-    CHECK_THAT(refuses(i, [](kernels::exchange_place& its) { its.bytes += 2; }),
+    CHECK_THAT(refuses(i, [](kernels::exchange_range& its) { its.bytes += 2; }),
                ContainsSubstring("expected whole words for " + name));
   }
 }
@@ -134,7 +134,7 @@ void check_order(const plan::table& table) {
   }
 }
 
-/// Names of a shader's places in their order, those under `normed` alone or not.
+/// Names of a shader's ranges in their order, those under `normed` alone or not.
 std::vector<std::string> places_of(const std::string& shader, bool normed) {
   std::ifstream file(in_source("shaders/" + shader));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -152,8 +152,8 @@ std::vector<std::string> places_of(const std::string& shader, bool normed) {
 }
 std::vector<std::string> names_of(const plan::planned& made) {
   std::vector<std::string> out;
-  const kernels::exchange_places places = plan::verification::exchange_of(made.table().resident_batch.resident[0]);
-  for (const kernels::exchange_place& each : places.all())
+  const kernels::exchange_ranges ranges = plan::verification::exchange_of(made.table().resident_batch.resident[0]);
+  for (const kernels::exchange_range& each : ranges.all())
     if (out.empty() || out.back() != each.name) out.emplace_back(each.name);
   return out;
 }

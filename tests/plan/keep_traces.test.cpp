@@ -56,18 +56,18 @@ TEST_CASE("keep_traces: one dispatch more behind the layers, and what it reads o
   const auto dense = plan::planned::of<stories<graph::gated_ffn>>(gpu, 64),
              traced = plan::planned::of<stories<graph::traced<32>::ffn>>(gpu, 64);
   expect_same_but_for_it(traced.table(), dense.table());
-  const plan::dispatch& told = tracing(traced.table().decode);
+  const plan::dispatch& trace = tracing(traced.table().decode);
   const std::uint32_t features = models::stories260k_config.intermediate_size;
-  CHECK(told.groups == std::array<std::uint32_t, 3>{models::stories260k_config.num_hidden_layers, 1, 1});
-  CHECK(constant(told, "columns") == features);
-  CHECK(constant(told, "value_stride") * 4 == (features * 4 + 255) / 256 * 256);
-  CHECK(constant(told, "listed") == 0);
-  CHECK(operand(told, "choice").where == plan::region::none);
+  CHECK(trace.groups == std::array<std::uint32_t, 3>{models::stories260k_config.num_hidden_layers, 1, 1});
+  CHECK(constant(trace, "columns") == features);
+  CHECK(constant(trace, "value_stride") * 4 == (features * 4 + 255) / 256 * 256);
+  CHECK(constant(trace, "listed") == 0);
+  CHECK(operand(trace, "choice").where == plan::region::none);
   for (const auto& d : traced.table().decode.period)
     if (d.label.view().starts_with("ffn_gate")) {
-      CHECK(operand(d, "gates").layer_stride == constant(told, "value_stride") * 4);
-      CHECK(operand(d, "gates").offset == operand(told, "gates").offset);
-      CHECK(operand(d, "output").offset == operand(told, "values").offset);
+      CHECK(operand(d, "gates").layer_stride == constant(trace, "value_stride") * 4);
+      CHECK(operand(d, "gates").offset == operand(trace, "gates").offset);
+      CHECK(operand(d, "output").offset == operand(trace, "values").offset);
     }
   CHECK(traced.table().trace.top == 32);
   CHECK(traced.table().trace.slot_count == gpu.ring_size);
@@ -89,12 +89,12 @@ TEST_CASE(
 
   const auto two_kinds = plan::planned::of<gemma<graph::traced<8>::ffn>>(cpu, 64);
   expect_same_but_for_it(two_kinds.table(), plan::planned::of<gemma<graph::gated_ffn>>(cpu, 64).table());
-  const plan::dispatch& told = tracing(two_kinds.table().decode);
+  const plan::dispatch& trace = tracing(two_kinds.table().decode);
   std::size_t kinds = 0;
   for (const auto& d : two_kinds.table().decode.period)
     if (d.label.view().starts_with("ffn_gate"))
-      kinds += operand(d, "output").offset == operand(told, "values").offset &&
-               operand(d, "gates").offset == operand(told, "gates").offset;
+      kinds += operand(d, "output").offset == operand(trace, "values").offset &&
+               operand(d, "gates").offset == operand(trace, "gates").offset;
   CHECK(kinds == 2);
 
   const auto ternary = plan::planned::of<fable<graph::traced<32>::ffn>>(cpu, 64);

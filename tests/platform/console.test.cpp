@@ -38,7 +38,7 @@ class typed {
 };
 }  // namespace
 
-TEST_CASE("console: input is waited for, and its end is told", "[console]") {
+TEST_CASE("console: input is waited for, and its end is reported", "[console]") {
   typed input;
   CHECK_FALSE(input_comes(10));
   input.type("ab");

@@ -52,7 +52,7 @@ TEST_CASE("limited process: the work is done elsewhere and leaves nothing here",
   CHECK_FALSE(has_children());
 }
 
-TEST_CASE("limited process: what is thrown there is told here", "[process]") {
+TEST_CASE("limited process: what is thrown there is reported here", "[process]") {
   CHECK(failure(generous, []() -> std::string { throw std::runtime_error("+line 3"); }) == "+line 3");
   CHECK(failure(generous, []() -> std::string { throw std::runtime_error(""); }).empty());
   CHECK(failure(generous, []() -> std::string { throw 7; }) == "an unknown failure");

@@ -43,7 +43,7 @@ TEST_CASE("embed never reads more tokens than the state has room for") {
   CHECK(output[0] == 0.0f);
 }
 
-TEST_CASE("embed scales where it is told to") {
+TEST_CASE("embed multiplies by its scale") {
   std::vector<std::byte> table(8 * 4);
   reference::elements(table, kernels::element::f32).store(0, 1.5f);
   std::vector<std::uint32_t> state(at::words(1, 2));

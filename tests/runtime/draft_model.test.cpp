@@ -102,12 +102,13 @@ TEST_CASE("a draft model proposes what it would draw itself behind every history
   both b(fable_plan(), fable_file());
   draft_model by(another(b), b.batch);
   const std::uint32_t vocabulary = b.plan.table().config->vocab_size;
-  struct told {
+  struct drafted {
     std::uint64_t who;
     sampling_options sampling;
     std::vector<std::int32_t> history, drafts;
   };
-  std::vector<told> list{{7, ways[0], some_ids(20, 3, vocabulary), {}}, {9, ways[2], some_ids(37, 4, vocabulary), {}}};
+  std::vector<drafted> list{{7, ways[0], some_ids(20, 3, vocabulary), {}},
+                            {9, ways[2], some_ids(37, 4, vocabulary), {}}};
   std::size_t proposed = 0;
   const auto ask = [&](std::size_t from, std::uint32_t wanted) {
     std::vector<runtime::draft_wish> wishes;
@@ -129,7 +130,7 @@ TEST_CASE("a draft model proposes what it would draw itself behind every history
   REQUIRE(proposed >= 2);
   const std::size_t before = proposed;
   for (std::size_t right = 0; right < 6; ++right) {  // of three; 4 and 5: the session went on by more than was drafted
-    for (told& each : list) {
+    for (drafted& each : list) {
       auto goes_on = b.drawn_alone(each.history, {.sampling = each.sampling, .max_tokens = 6});
       goes_on.resize(right);
       each.history.insert(each.history.end(), goes_on.begin(), goes_on.end());

@@ -243,11 +243,11 @@ TEST_CASE("stories260K tells the golden story", "[once]") {
     CHECK(apart <= 1e-3);
     session.reset();
     const auto greedy = prompt["greedy"].get<std::vector<std::int32_t>>();
-    const generation told =
+    const generation generated =
         session.generate(ids, {.max_tokens = static_cast<std::uint32_t>(greedy.size()), .stop_at_end = false});
-    CHECK(told.ids == greedy);
+    CHECK(generated.ids == greedy);
     // Behind no text the first piece still has the blank that SentencePiece puts in front of a text.
-    std::string_view story = told.text;
+    std::string_view story = generated.text;
     if (ids.size() == 1 && story.starts_with(' ')) story.remove_prefix(1);
     CHECK(prompt["greedy_text"].get<std::string>().ends_with(story));
   }

@@ -39,7 +39,7 @@ std::vector<std::byte> caches(runtime::executor& run) {
 }
 
 /// The caches behind a prompt, and a token drawn behind it.
-std::pair<std::vector<std::byte>, std::uint32_t> told(runtime::executor& run, bool takes_long) {
+std::pair<std::vector<std::byte>, std::uint32_t> caches_and_token(runtime::executor& run, bool takes_long) {
   std::vector<std::uint32_t> ids(tokens);
   for (std::uint32_t i = 0; i < tokens; ++i) ids[i] = (i * 7919 + i * i * 31) % run.table().config->vocab_size;
   const auto finish = [&] {
@@ -75,7 +75,7 @@ void check(const plan::planned& made) {
                                                runtime::kernel_set(on.device), nullptr);
   };
   const auto one = run_of(fitted), other = run_of(fitted);
-  CHECK(told(*one, true) == told(*other, false));
+  CHECK(caches_and_token(*one, true) == caches_and_token(*other, false));
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ TEST_CASE("pieces of an upload cover all items once and part no chunk", "[packed
   CHECK(runtime::upload_pieces({}, chunk).empty());
 }
 
-TEST_CASE("an upload of any shape gives the same weights and tells how far it is", "[packed]") {
+TEST_CASE("an upload of any shape gives the same weights and reports its progress", "[packed]") {
   const checked_device on;
   const packed_fable made;
   const auto& table = fable_table();
@@ -77,8 +77,8 @@ TEST_CASE("an upload of any shape gives the same weights and tells how far it is
   for (const bool staged : {true, false})
     for (const unsigned threads : {1u, 3u})
       for (const runtime::upload_shape shape :
-           {runtime::upload_shape{.piece_bytes = chunk, .places = 1, .memory_bytes = 1},
-            runtime::upload_shape{.piece_bytes = 3 * chunk, .places = 5, .memory_bytes = 300'000},
+           {runtime::upload_shape{.piece_bytes = chunk, .slots = 1, .memory_bytes = 1},
+            runtime::upload_shape{.piece_bytes = 3 * chunk, .slots = 5, .memory_bytes = 300'000},
             runtime::upload_shape{}}) {
         std::vector<runtime::load_progress> reports;
         auto items = runtime::load_packed(

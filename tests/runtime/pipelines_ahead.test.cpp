@@ -327,7 +327,7 @@ TEST_CASE("nothing is made ahead unless asked for", "[runtime][pipelines_ahead]"
   CHECK(!none.take());
 }
 
-TEST_CASE("a pipeline that cannot be made ahead is told of by who waits for it, and by nobody else",
+TEST_CASE("a pipeline that cannot be made ahead is reported to who waits for it, and to nobody else",
           "[runtime][pipelines_ahead]") {
   for (const bool taken : {true, false}) {
     faults::the_shim().reset();

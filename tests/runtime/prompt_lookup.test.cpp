@@ -29,7 +29,7 @@ std::vector<std::int32_t> drafted(const std::vector<std::int32_t>& history, std:
 }
 
 /// A session of its own for each generation, so that no measured time of an earlier one decides about drafts.
-generation told(const checked_device& on, std::string_view prompt, const generate_options& options) {
+generation generate_alone(const checked_device& on, std::string_view prompt, const generate_options& options) {
   static const io::checkpoint file = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
   const std::array tables{&fable_table(), &fable_portable_table()};
   basic_session session(on.device, tables, file, {.cache_folder = "", .prove_kernels = false});
@@ -179,11 +179,11 @@ TEST_CASE("prompt lookup: the text is the same with and without drafts") {
         generate_options{
             .temperature = 0.8f, .top_k = 30, .top_p = 0.9f, .repeat_penalty = 1.15f, .seed = 5, .max_tokens = 45},
         generate_options{.max_tokens = 45, .stop = {"dog"}}}) {
-    const generation expected = told(on, repeating, plain);
+    const generation expected = generate_alone(on, repeating, plain);
     for (const std::uint32_t drafts : {1u, 7u}) {
       generate_options options = plain;
       options.prompt_lookup_num_tokens = drafts;
-      const generation found = told(on, repeating, options);
+      const generation found = generate_alone(on, repeating, options);
       INFO(drafts << " drafts at once: " << found.text);
       CHECK(found.ids == expected.ids);
       CHECK(found.text == expected.text);
@@ -197,10 +197,10 @@ TEST_CASE("prompt lookup: the text is the same with and without drafts") {
 TEST_CASE(
     "prompt lookup: repeating text is drafted right; limits hold to the token; a loop of one's own draws the same") {
   faults::sharing_device on;
-  const generation most = told(on, repeating, {.max_tokens = 40, .prompt_lookup_num_tokens = 7});
+  const generation most = generate_alone(on, repeating, {.max_tokens = 40, .prompt_lookup_num_tokens = 7});
   CHECK(most.timings.accepted_tokens > 0);
   for (const std::uint32_t limit : {1u, 9u}) {
-    const generation few = told(on, repeating, {.max_tokens = limit, .prompt_lookup_num_tokens = 7});
+    const generation few = generate_alone(on, repeating, {.max_tokens = limit, .prompt_lookup_num_tokens = 7});
     CHECK(few.ids == std::vector(most.ids.begin(), most.ids.begin() + limit));
     CHECK(few.finish == finish_reason::length);
   }

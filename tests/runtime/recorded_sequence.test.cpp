@@ -45,7 +45,7 @@ constexpr decoder_config two_layers{.model_type = architecture::llama,
 /// pipeline of a module, by its first constants, which is bound for all others too: nothing here is submitted, and
 /// making is nearly all that the test costs. Needs a kept_device, which destroys them.
 struct witness {
-  struct told {
+  struct created {
     std::vector<std::uint32_t> module;
     std::map<std::uint32_t, std::uint32_t> constants;
   };
@@ -56,7 +56,7 @@ struct witness {
   };
   static inline std::mutex mutex;
   static inline std::map<VkShaderModule, std::vector<std::uint32_t>> modules;
-  static inline std::map<VkPipeline, told> pipelines;
+  static inline std::map<VkPipeline, created> pipelines;
   static inline std::map<std::vector<std::uint32_t>, VkPipeline> made;  // by the driver, by module
   static inline std::map<VkPipeline, VkPipeline> stand_ins;             // of others, for one that was made
   static inline std::map<VkCommandBuffer, dispatch> next;
@@ -81,7 +81,7 @@ struct witness {
                                                const VkAllocationCallbacks* by, VkPipeline* out) {
     if (count != 1) return VK_ERROR_UNKNOWN;  // the library makes them one by one
     const std::lock_guard own(mutex);
-    told is{modules[infos->stage.module], {}};
+    created is{modules[infos->stage.module], {}};
     const VkSpecializationInfo& with = *infos->stage.pSpecializationInfo;
     for (std::uint32_t k = 0; k < with.mapEntryCount; ++k)
       std::memcpy(&is.constants[with.pMapEntries[k].constantID],
@@ -227,7 +227,7 @@ void check(const plan::table& of, const plan::sequence& sequence, const runtime:
     const plan::dispatch& call = *expected[i].call;
     const kernels::kernel_interface& face = kernels::interface_of(call.kernel);
     INFO(sequence.name << " " << i << ": " << call.label.view() << " (" << kernels::name(call.variant) << ")");
-    const witness::told& pipeline = witness::pipelines.at(found[i].pipeline);
+    const witness::created& pipeline = witness::pipelines.at(found[i].pipeline);
     const auto module = runtime::modules_of<>(call.variant).spirv;
     std::vector<std::uint32_t> words(module.size() / 4);
     std::memcpy(words.data(), module.data(), module.size());

@@ -160,8 +160,8 @@ TEST_CASE("stop strings end the text before themselves") {
 TEST_CASE("the model's end token ends the text and is not part of it") {
   fable f;
   // The story is complete: the model's next token says that it has finished.
-  const std::vector<io::chat_message> told{{"user", "Tell me a story about a brave mouse."}};
-  const auto ids = io::chat_template::of(*fable_file().vocabulary()).encode(f.session.tokenizer(), told, true);
+  const std::vector<io::chat_message> messages{{"user", "Tell me a story about a brave mouse."}};
+  const auto ids = io::chat_template::of(*fable_file().vocabulary()).encode(f.session.tokenizer(), messages, true);
   const auto rest = f.session.generate(ids, {.max_tokens = 400});
   REQUIRE(rest.finish == finish_reason::stop);
   CHECK(rest.text.starts_with("Once upon a time"));
@@ -313,7 +313,7 @@ TEST_CASE("a program that only advances submits more at a time within its budget
     const runtime::executor& run = f.session.executor();
     const auto ids = prompt(f.session);
     constexpr std::uint32_t tokens = 24;
-    struct told {
+    struct counted {
       std::vector<std::int32_t> ids;
       std::uint64_t submits, pieces;
     };
@@ -323,21 +323,21 @@ TEST_CASE("a program that only advances submits more at a time within its budget
       auto stream = f.session.begin(ids, {.max_tokens = tokens, .stop_at_end = false});
       while (stream.advance(budget_ms)) std::this_thread::yield();
       const std::uint64_t passes = run.counters().passes - before.passes;
-      return told{stream.result().ids, run.counters().submits - before.submits,
-                  (passes - tokens) * run.segments(runtime::pass_kind::prefill) +
-                      std::uint64_t{tokens} * run.segments(runtime::pass_kind::decode)};
+      return counted{stream.result().ids, run.counters().submits - before.submits,
+                     (passes - tokens) * run.segments(runtime::pass_kind::prefill) +
+                         std::uint64_t{tokens} * run.segments(runtime::pass_kind::decode)};
     };
     constexpr double least_ms = 1e-6;
     CAPTURE(takes_times, f.on.device.limits().timestamp_bits, run.segments(runtime::pass_kind::decode));
-    const told small = advance_all(least_ms);
+    const counted small = advance_all(least_ms);
     CHECK(small.submits == small.pieces);
     CHECK(run.speed(runtime::pass_kind::decode).segment_ms() > 0);
     CHECK(run.speed(runtime::pass_kind::prefill).segment_ms() > 0);
-    const told large = advance_all(1e9);
+    const counted large = advance_all(1e9);
     CHECK(large.pieces == small.pieces);
     CHECK(large.submits < large.pieces);
     CHECK(run.speed(runtime::pass_kind::decode).allowed(1e9) > 1);
-    const told again = advance_all(least_ms);
+    const counted again = advance_all(least_ms);
     CHECK(again.submits == again.pieces);
     CHECK(large.ids == small.ids);
     CHECK(again.ids == small.ids);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What decode tells of the features of its FFNs: which tokens of the ring count, and what they say against the
-// reference's walk; nothing else changes.
+// The trace that decode writes of the features of its FFNs: which tokens of the ring count, and what they say against
+// the reference's walk; nothing else changes.
 #include "intaglio/runtime/trace.hpp"
 
 #include <catch2/catch_test_macros.hpp>

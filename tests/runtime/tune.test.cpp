@@ -29,19 +29,19 @@ TEST_CASE("what tuning keeps is proven, runs in the next start, and leaves the t
   const faults::sharing_device on;
   const plan::table& table = bitnet_tiny_table();
   const temporary_folder folder;
-  std::vector<runtime::tuning_trial> told;
+  std::vector<runtime::tuning_trial> trials;
   runtime::tuning_result found;
   {
     gpu::pipeline_cache cache(on.device, folder.path().string(), table.hash);
     runtime::tuning_options quick{
-        .trial_ms = 0.2, .turns = 1, .least_gain = 0.01, .tell = [&](const auto& each) { told.push_back(each); }};
+        .trial_ms = 0.2, .turns = 1, .least_gain = 0.01, .on_trial = [&](const auto& each) { trials.push_back(each); }};
     found = runtime::tuner(on.device, table, cache, quick).run(runtime::synthetic_weights(on.device, table));
   }
   CHECK(found.decode_ms > 0);
   CHECK(found.plan_decode_ms > 0);
   CHECK(found.prefill_ms > 0);
-  CHECK(told.size() == found.trials.size());
-  REQUIRE_FALSE(told.empty());
+  CHECK(trials.size() == found.trials.size());
+  REQUIRE_FALSE(trials.empty());
   gpu::pipeline_cache cache(on.device, folder.path().string(), table.hash);
   CHECK(runtime::kept_tuning(cache) == found.best);
   const runtime::planning_input next = runtime::inputs_left(on.device, cache).front();

@@ -26,7 +26,7 @@ TEST_CASE("a tuning's text gives the tuning, and no other text one", "[runtime]"
     CHECK_FALSE(tuning::parsed(wrong));
 }
 
-TEST_CASE("each product of a plan is told apart, and only products of one token are shared out", "[runtime]") {
+TEST_CASE("each product of a plan is distinguished, and only products of one token are shared out", "[runtime]") {
   std::vector<std::uint64_t> keys;
   for (const plan::table* table : {&fable_table(), &fable_portable_table()})
     for (const plan::dispatch& call : table->decode.period) {

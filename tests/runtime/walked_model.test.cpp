@@ -201,5 +201,5 @@ TEST_CASE("walked model: a fact put into fable, folded, and taken out again", "[
   CHECK_THROWS_MATCHES(fable.patch.apply({io::feature_edit::update, layer, 3, loose}), argument_error,
                        MessageMatches(ContainsSubstring("values -s, 0 and s")));
   CHECK_THROWS_MATCHES(fable.patch.apply({io::feature_edit::insert, layer, 1024, rows}), argument_error,
-                       MessageMatches(ContainsSubstring("the place of a removed feature")));
+                       MessageMatches(ContainsSubstring("the number of a removed feature")));
 }

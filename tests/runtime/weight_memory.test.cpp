@@ -94,7 +94,7 @@ TEST_CASE("a session with a budget tells the same story", "[runtime][weight_memo
   const checked_device on;
   const plan::table* const tables[] = {&fable_table()};
   const auto from = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
-  const auto told = [&](std::optional<std::uint64_t> budget) {
+  const auto text_with = [&](std::optional<std::uint64_t> budget) {
     session_options options;
     options.weight_budget = budget;
     basic_session session(on.device, tables, from, options);
@@ -102,8 +102,8 @@ TEST_CASE("a session with a budget tells the same story", "[runtime][weight_memo
     wanted.max_tokens = 12;
     return session.generate(session.encode("Once upon a time"), wanted).text;
   };
-  const std::string story = told({});
+  const std::string story = text_with({});
   CHECK(!story.empty());
-  CHECK(told(rest_of_fable() + 2 * ffn_of_fable) == story);
-  CHECK_THROWS_AS(told(1000), argument_error);
+  CHECK(text_with(rest_of_fable() + 2 * ffn_of_fable) == story);
+  CHECK_THROWS_AS(text_with(1000), argument_error);
 }

@@ -94,13 +94,13 @@ called = ask(
 )
 check.equal([each.type for each in called.output], ["function_call"], "a call")
 check.equal(sorted(json.loads(called.output[0].arguments)), ["city", "unit"], "its arguments")
-told = ask(
+with_result = ask(
     input=[{"type": "function_call_output", "call_id": called.output[0].call_id, "output": "sunny"}],
     previous_response_id=called.id,
     tools=[tool],
     tool_choice="none",
 )
-check.equal([each.type for each in told.output], ["message"], "an answer behind the result")
+check.equal([each.type for each in with_result.output], ["message"], "an answer behind the result")
 events = list(
     ask(
         input="Rome?",
@@ -341,7 +341,7 @@ for more, words in [
     ({"grammar": "root ::= x"}, "definition of the rule 'x'"),
     ({"guided_regex": "a", "grammar": 'root ::= "a"'}, "second form"),
 ]:
-    check(words in refused(openai.BadRequestError, 400, words, lambda: text(**more)), f"{words} is told")
+    check(words in refused(openai.BadRequestError, 400, words, lambda: text(**more)), f"{words} is reported")
 
 check(
     "suffix: expected nothing: the model has no tokens around a gap" in refused(
@@ -406,7 +406,7 @@ check.equal(
 raw = lambda body, path="/v1/completions": server.ask("POST", path, body, key)[2]
 once = {"prompt": "Once upon a time", "temperature": 0, "max_tokens": 8}
 plain = raw(once)["choices"][0]["text"]
-check.equal(raw({**once, "echo": True})["choices"][0]["text"], once["prompt"] + plain, "the prompt told again")
+check.equal(raw({**once, "echo": True})["choices"][0]["text"], once["prompt"] + plain, "the prompt repeated")
 ids = raw({"content": plain}, "/tokenize")["tokens"]
 ended = raw({**once, "stop_token_ids": [ids[2]]})["choices"][0]
 check.equal(

@@ -77,7 +77,7 @@ check(
     /first token \d+ ms/.test(await page.textContent('#first')) &&
         /[\d.]+ tokens\/s/.test(await page.textContent('#speed')) && (await page.textContent('#count')) === '60 tokens',
     `figures: ${await page.textContent('#numbers')}`);
-check((await page.textContent('.turn.assistant .tools')).includes('cut at the longest length'), 'its end is told');
+check((await page.textContent('.turn.assistant .tools')).includes('cut at the longest length'), 'its end is shown');
 check(
     /^context \d+ of 512$/.test(await page.textContent('#context span')) && await page.locator('#room').isHidden(),
     `the context's share, found ${await page.textContent('#context')}`);
@@ -127,7 +127,7 @@ await page.getByRole('button', {name: 'Later version of message 1'}).click();
 check((await answers())[0] === second, 'and those behind it');
 
 // Thoughts, Markdown and code, as a server would send them.
-const told = [
+const deltas = [
   {reasoning_content: 'They want *code*.'}, {
     content: '# Head\n\nSome **bold** & <b>raw</b> text, `x < y`:\n\n' +
         '```js\nlet a = "<i>";\n```\n\n1. one\n2. two\n   - in\n\n' +
@@ -138,7 +138,7 @@ const told = [
 await page.click('#new');
 await page.route('**/v1/chat/completions', route => route.fulfill({
   contentType: 'text/event-stream',
-  body: told.map(delta => 'data: ' + JSON.stringify({choices: [{index: 0, delta, finish_reason: null}]}) + '\n\n')
+  body: deltas.map(delta => 'data: ' + JSON.stringify({choices: [{index: 0, delta, finish_reason: null}]}) + '\n\n')
             .join('') +
       'data: [DONE]\n\n'
 }));
@@ -249,7 +249,7 @@ await page.getByRole('button', {name: 'What is its name?', exact: true}).click()
 await page.click('.file summary');
 check((await page.textContent('.file pre')) === 'The mouse is called ```Pip```.', 'and comes back by an import');
 
-// The context is full: why there is no answer is told, and what to do is offered; the oldest turns are then left out.
+// The context is full: the page says why there is no answer, and offers what to do; the oldest turns are then left out.
 await page.click('#settings-open');
 await page.fill('[name=max_tokens]', '8');
 await page.click('#settings-open');
@@ -261,11 +261,11 @@ for (const name of ['One', 'Two', 'Three']) {
   if (name === 'Two')
     check(
         /fills 8\d %/.test(await page.textContent('#room')) && await page.locator('#room').isVisible(),
-        `the context's end is told before, found ${await page.textContent('#context')}`);
+        `the context\'s end is shown before, found ${await page.textContent('#context')}`);
 }
 check(
     await page.locator('.problem').isVisible() && /maximum context length/.test(await page.textContent('.problem')),
-    `a full context is told, found ${await page.textContent('.turn:last-child')}`);
+    `a full context is shown, found ${await page.textContent('.turn:last-child')}`);
 await audit(page, 'full context');
 await page.locator('.problem').getByRole('button', {name: 'Leave the oldest turns out'}).click();
 await idle();

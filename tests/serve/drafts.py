@@ -50,8 +50,8 @@ def texts(of):
     def ask(i):
         status, _, answer = of.ask("POST", "/v1/completions", {"prompt": story, **asked[i]})
         good = status == 200
-        told = lambda each: (each["text"], each["logprobs"], each["finish_reason"])
-        out[i] = (status, [told(each) for each in answer["choices"]] if good else answer, answer.get("usage", {}))
+        compared = lambda each: (each["text"], each["logprobs"], each["finish_reason"])
+        out[i] = (status, [compared(each) for each in answer["choices"]] if good else answer, answer.get("usage", {}))
 
     for i in range(len(asked)):
         ask(i)

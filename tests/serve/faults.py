@@ -413,19 +413,19 @@ check.wait_until(lambda: gauge("intaglio_queue") == 0 and gauge("intaglio_runnin
 check.equal(gauge("intaglio_kv_pages_free"), gauge("intaglio_kv_pages"), "their pages are free")
 
 # Those that decode together give what they give alone, drawn on the device or on the host.
-def told(seed):
+def drawn_with(seed):
     more = {"logprobs": True} if seed % 3 == 2 else {}
     return ask("POST", CHAT, {**good, "temperature": 0.9, "max_tokens": 40 + 15 * seed, "seed": seed, **more})[2][
         "choices"
     ][0]["message"]["content"]
 
 
-alone = [told(seed) for seed in range(6)]
+alone = [drawn_with(seed) for seed in range(6)]
 together, threads = [None] * 6, []
 for seed in range(6):
     def one(seed=seed):
         time.sleep(0.1 * seed)
-        together[seed] = told(seed)
+        together[seed] = drawn_with(seed)
     threads.append(threading.Thread(target=one))
     threads[-1].start()
 for each in threads:

@@ -271,10 +271,10 @@ for attempt in range(3):
     late = []
     for which, name in enumerate(("/health", "a short text")):
         usual, beside = (times[state][which] for state in (False, True))
-        told = f"{name}: usually {milliseconds(usual)}; beside hostile ones {milliseconds(beside)}"
-        print(told, flush=True)
+        summary = f"{name}: usually {milliseconds(usual)}; beside hostile ones {milliseconds(beside)}"
+        print(summary, flush=True)
         if beside.part(0.99) > 2 * usual.part(0.99) + SLACK:
-            late.append(told)
+            late.append(summary)
     if not late:
         break
 check(not late, f"the 99th percentile beside hostile requests: expected at most twice the usual, found {late}")

@@ -170,10 +170,10 @@ async def ask(link, path, body, stream, times=None, leave_after=None):
                 if line == "data: [DONE]":
                     whole = True
                 elif line.startswith("data: "):
-                    told = json.loads(line[6:])
-                    if "error" in told:
-                        return 500, told, False
-                    for each in told["choices"]:
+                    event = json.loads(line[6:])
+                    if "error" in event:
+                        return 500, event, False
+                    for each in event["choices"]:
                         text = (each["delta"].get("content") or "") if path == CHAT else each["text"]
                         texts[each["index"]] = texts.get(each["index"], "") + text
                         new += text != ""
@@ -283,13 +283,13 @@ def gauges():
 def memory_of_card():
     """What all programs have of the first card, as NVIDIA's tool tells: bytes; None where there is none."""
     try:
-        told = subprocess.run(
+        printed = subprocess.run(
             ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0"],
             capture_output=True,
             text=True,
             timeout=30,
         )
-        return float(told.stdout.strip()) * 2**20
+        return float(printed.stdout.strip()) * 2**20
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
 
@@ -305,13 +305,13 @@ class Watch(threading.Thread):
         self.start_time = time.time()
 
     def run(self):
-        told, card = time.time(), 0
+        printed_at, card = time.time(), 0
         while not self.over.wait(min(1.0, wanted.seconds / 20)):
             at = time.time() - self.start_time
             try:
                 now, resident = gauges(), server.memory_bytes()
             except (OSError, IndexError, ValueError):
-                continue  # what the server did not answer is told by its clients
+                continue  # what the server did not answer is reported by its clients
             self.samples["resident"].append((at, resident))
             self.samples["device"].append((at, now["intaglio_device_used_bytes"]))
             self.samples["free"].append((at, now["intaglio_device_free_bytes"]))
@@ -320,8 +320,8 @@ class Watch(threading.Thread):
                 of_card = memory_of_card()
                 if of_card is not None:
                     self.samples["card"].append((at, of_card))
-            if wanted.tell and time.time() - told >= wanted.tell:
-                told = time.time()
+            if wanted.tell and time.time() - printed_at >= wanted.tell:
+                printed_at = time.time()
                 of_card = f"{self.samples['card'][-1][1] / 2**20:.0f} MiB" if self.samples["card"] else "unknown"
                 print(
                     f"{at:.0f} s: {' '.join(f'{name} {count}' for name, count in zip(COUNTED, counts))} failures"
@@ -410,7 +410,7 @@ check.equal(
 )
 check.equal(after["intaglio_kv_pages_free"], after["intaglio_kv_pages"], "all pages are free")
 check.equal(server.ask("GET", "/health")[0], 200, "health behind the load")
-told = []
+summaries = []
 for name, what in [
     ("resident", "resident memory"),
     ("device", "the device's memory that the server uses"),
@@ -418,14 +418,14 @@ for name, what in [
 ]:
     grown = growth(name)
     if grown is None:
-        told.append(f"{what}: not told here")
+        summaries.append(f"{what}: not reported here")
         check(name != "resident", "resident memory: expected samples, found none")
         continue
     check(
         abs(grown[1]) <= wanted.memory_percent if name != "resident" else grown[1] <= wanted.memory_percent,
         f"{what}: expected flat to {wanted.memory_percent} %, found {grown[1]:+.2f} %",
     )
-    told.append(f"{what} {grown[0] / 2**20:.1f} MiB ({grown[1]:+.2f} %)")
+    summaries.append(f"{what} {grown[0] / 2**20:.1f} MiB ({grown[1]:+.2f} %)")
 free = [bytes for _, bytes in watch.samples["free"]]
 check(
     min(free) >= 0.98 * max(free),
@@ -436,12 +436,12 @@ check.equal(server.stop(), 0, "exit code")
 print(
     f"{wanted.connections} connections, {took:.0f} s: "
     + ", ".join(
-        f"{count} {what}" for what, count in zip(("answered", "went away", "malformed", "told to come again"), counts)
+        f"{count} {what}" for what, count in zip(("answered", "went away", "malformed", "asked to come again"), counts)
     )
     + f" ({counts[0] / took:.1f} answers/s); {(after['intaglio_completion_tokens_total'] - before) / took:.0f}"
     f" tokens/s; {after['intaglio_slots']:.0f} slots"
 )
-print("; ".join(told))
+print("; ".join(summaries))
 print(
     f"first token: {milliseconds(firsts)}; between tokens: {milliseconds(gaps)}; alone: first"
     f" {milliseconds(lonely[0])}, between {milliseconds(lonely[1])}"

@@ -20,12 +20,13 @@ for await (const each of await client.chat.completions.create(
 check(
     streamed === text && pieces > 5 && usage.completion_tokens === 50,
     `the same as a stream: ${pieces} pieces, ${streamed}`);
-const told = (await client.chat.completions.create(
-                  {model, messages, temperature: 0, max_tokens: 5, logprobs: true, top_logprobs: 2}))
-                 .choices[0]
-                 .logprobs.content;
+const entries = (await client.chat.completions.create(
+                     {model, messages, temperature: 0, max_tokens: 5, logprobs: true, top_logprobs: 2}))
+                    .choices[0]
+                    .logprobs.content;
 check(
-    told.length === 5 && told.every(each => each.logprob <= 0 && each.top_logprobs.length === 2), 'log probabilities');
+    entries.length === 5 && entries.every(each => each.logprob <= 0 && each.top_logprobs.length === 2),
+    'log probabilities');
 const schema = {
   type: 'object',
   properties: {name: {type: 'string', maxLength: 8}, brave: {type: 'boolean'}},

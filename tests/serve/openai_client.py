@@ -71,9 +71,9 @@ for each in client.chat.completions.create(**sampled, seed=7, n=3, stream=True):
 check.equal([streamed[i] for i in range(3)], [each.message.content for each in several.choices], "choices as a stream")
 
 # Log probabilities.
-told = on_host.choices[0].logprobs.content
-check.equal("".join(bytes(each.bytes).decode() for each in told), a, "tokens' bytes are the text")
-for each in told:
+entries = on_host.choices[0].logprobs.content
+check.equal("".join(bytes(each.bytes).decode() for each in entries), a, "tokens' bytes are the text")
+for each in entries:
     check(
         each.logprob <= 0
         and len(each.top_logprobs) == 3

@@ -203,7 +203,7 @@ for ranks, number, body in (
     silent = f"rank 1: wait for rows of the stream: nothing came for {SECONDS} s"
     says = job.died(1) if number == signal.SIGKILL else silent
     job.ends(f"signal {number}, {ranks} ranks, {len(body['prompt'])} bytes", says, SECONDS + 15)
-    check(not pieces(link)[1], "the client is not told that its answer is whole")
+    check(not pieces(link)[1], "the client is not informed that its answer is whole")
 # Rank 0 cannot end: the others do.
 job = Job(2, "--drain-seconds", "1")
 job.send(0, signal.SIGSTOP)

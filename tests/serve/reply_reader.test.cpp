@@ -80,7 +80,7 @@ std::shared_ptr<const grammar> plan_of(const reply_layout& layout, reply_plan pl
 
 }  // namespace
 
-TEST_CASE("a template tells how calls are written", "[reply]") {
+TEST_CASE("the form of calls is found from the template", "[reply]") {
   std::ifstream in(shared("conformance2/chat/goldens.json"));
   const auto all = json::parse(in);
   const std::vector<std::pair<std::string, std::string>> expected{{"qwen2.5", "hermes"},

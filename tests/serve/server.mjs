@@ -15,9 +15,9 @@ export async function start(...flags) {
   const ended = new Promise(done => child.on('exit', done));
   await new Promise((done, fail) => {
     createInterface({input: child.stderr}).on('line', line => {
-      const told = JSON.parse(line);
-      if (told.event === 'listening') port = told.port;
-      if (told.event === 'ready') done();
+      const entry = JSON.parse(line);
+      if (entry.event === 'listening') port = entry.port;
+      if (entry.event === 'ready') done();
     });
     ended.then(code => fail(new Error('the server ended with ' + code)));
   });

@@ -78,7 +78,7 @@ texts, shifts, dropped = expected(server, words, chat_ids["tokens"], CONTEXT, {"
 check.equal(chat["choices"][0]["message"]["content"], "".join(texts), "a chat")
 check.equal(shifts_of(chat), (shifts, dropped), "a chat's usage")
 piece_of = lambda delta: delta if isinstance(delta, str) else delta["text"]  # of responses, of messages
-told_shifts = {"context_shifts": shifts, "discarded_tokens": dropped}
+reported_shifts = {"context_shifts": shifts, "discarded_tokens": dropped}
 for path, body, text, usage in (
     ("/v1/responses", {"input": "Hi", "max_output_tokens": 60},
      lambda of: of["output"][0]["content"][0]["text"], lambda of: of["output_tokens_details"]),
@@ -87,14 +87,14 @@ for path, body, text, usage in (
 ):
     answer = ask({**body, "temperature": 0, "context_shift": True}, path=path)
     check.equal(text(answer), "".join(texts), f"{path}: its text")
-    check.equal({**usage(answer["usage"]), **told_shifts}, usage(answer["usage"]), f"{path}: its usage")
+    check.equal({**usage(answer["usage"]), **reported_shifts}, usage(answer["usage"]), f"{path}: its usage")
     stream = ask({**body, "temperature": 0, "context_shift": True, "stream": True}, path=path)
     events = [json.loads(line[6:]) for line in stream.splitlines() if line.startswith("data: {")]
     pieces = [each["delta"] for each in events if each["type"] in ("response.output_text.delta", "content_block_delta")]
     check.equal("".join(piece_of(each) for each in pieces), "".join(texts), f"{path}: a stream")
     last = next(each for each in events if each["type"] in ("response.incomplete", "message_delta"))
     end = usage(last.get("response", last)["usage"])
-    check.equal({**end, **told_shifts}, end, f"{path}: a stream's usage")
+    check.equal({**end, **reported_shifts}, end, f"{path}: a stream's usage")
     few = ask({**body, "temperature": 0, "context_shift": True, "n_keep": 2, "n_discard": 5}, path=path)
     kept = expected(server, words, chat_ids["tokens"], CONTEXT, {"max_tokens": 60, "temperature": 0}, 2, 5)
     check.equal(text(few), "".join(kept[0]), f"{path}: n_keep and n_discard")
@@ -120,8 +120,8 @@ check.equal(
     "a response that was shifted is gone on from",
 )
 ollama = {"prompt": "Once upon a time there was", "raw": True, "stream": False, "shift": True}
-told = ask({**ollama, "options": {"num_predict": 50, "temperature": 0}}, path="/api/generate")
-check.equal((told["response"], told["eval_count"]), ("".join(wanted[0][0][:50]), 50), "Ollama's shift")
+generated = ask({**ollama, "options": {"num_predict": 50, "temperature": 0}}, path="/api/generate")
+check.equal((generated["response"], generated["eval_count"]), ("".join(wanted[0][0][:50]), 50), "Ollama's shift")
 
 # A form holds from the first token to the last.
 form = "([a-z]{1,9} ){22}[a-z]{2}\\."

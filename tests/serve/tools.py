@@ -134,11 +134,11 @@ def trial(client, model, name):
         )
     # A conversation goes on behind calls.
     call = one.choices[0].message.tool_calls[0]
-    told = question + [
+    conversation = question + [
         one.choices[0].message.model_dump(exclude_none=True),
         {"role": "tool", "tool_call_id": call.id, "content": "{\"sky\": \"blue\"}"},
     ]
-    after = ask(messages=told, tool_choice="none", max_tokens=8)
+    after = ask(messages=conversation, tool_choice="none", max_tokens=8)
     check(
         after.choices[0].message.content is not None and not after.choices[0].message.tool_calls, f"{name}: an answer"
     )
@@ -150,7 +150,7 @@ def trial(client, model, name):
     for more, field in [
         ({"tool_choice": "required", "max_tokens": 5}, "max_tokens"),
         ({"tool_choice": {"type": "function", "function": {"name": "none"}}}, "tool_choice.function.name"),
-        ({"messages": told[:2] + [{**told[2], "tool_call_id": "other"}]}, "messages[2].tool_call_id"),
+        ({"messages": conversation[:2] + [{**conversation[2], "tool_call_id": "other"}]}, "messages[2].tool_call_id"),
     ]:
         try:
             check(False, f"{name}: {field}: expected a refusal, found {ask(**more)}")
@@ -178,7 +178,7 @@ for name, control in (
     trial(client, model, name)
     if name == "qwen3":
         ask = lambda **more: client.chat.completions.create(model=model, messages=question, **more)
-        # A thought that the prompt has begun, or that a bias makes it begin, is told apart; a budget ends it.
+        # A thought that the prompt has begun, or that a bias makes it begin, is recognised; a budget ends it.
         think = client.post(
             server.url + "/tokenize", body={"content": "<think>", "parse_special": True}, cast_to=object
         )["tokens"]
@@ -187,14 +187,14 @@ for name, control in (
         )["tokens"]
         check.equal((len(think), len(close)), (1, 1), "marks of thoughts are tokens")
         begin = {str(think[0]): 100}
-        told = ask(
+        limited = ask(
             max_tokens=40, temperature=0, logit_bias={**begin, str(close[0]): -100}, extra_body={"thinking_budget": 5}
         )
-        message = told.choices[0].message
+        message = limited.choices[0].message
         check(
             message.reasoning_content.startswith("<think>") or message.reasoning_content, f"a thought, found {message}"
         )
-        check(1 <= told.usage.completion_tokens_details.reasoning_tokens <= 7, f"its budget, found {told.usage}")
+        check(1 <= limited.usage.completion_tokens_details.reasoning_tokens <= 7, f"its budget, found {limited.usage}")
         check(
             "</think>" not in (message.content or "") + message.reasoning_content, f"no mark in either, found {message}"
         )

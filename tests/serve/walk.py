@@ -58,16 +58,16 @@ with tempfile.TemporaryDirectory() as folder:
         check(status == 400 and found["error"]["param"] == field, f"{body}: {status} {found}")
 
     text = "Once upon a time, there was a brave mouse."
-    told = ask("POST", "/v1/trace", {"prompt": text, "top": 3})[2]
-    check("".join(each["piece"] for each in told["tokens"]).endswith(text), f"tokens: {told['tokens']}")
-    layers = len(told["tokens"][0]["added_by_layer"])
+    traced = ask("POST", "/v1/trace", {"prompt": text, "top": 3})[2]
+    check("".join(each["piece"] for each in traced["tokens"]).endswith(text), f"tokens: {traced['tokens']}")
+    layers = len(traced["tokens"][0]["added_by_layer"])
     check(
         layers > 1
-        and all(len(each["added_by_layer"]) == layers and min(each["added_by_layer"]) > 0 for each in told["tokens"]),
+        and all(len(each["added_by_layer"]) == layers and min(each["added_by_layer"]) > 0 for each in traced["tokens"]),
         "sizes by layer",
     )
     cells = {}
-    for each in told["fired"]:
+    for each in traced["fired"]:
         cells.setdefault((each["token"], each["layer"]), []).append(each["contribution"])
     check(
         all(0 < len(each) <= 3 and each == sorted(each, reverse=True) for each in cells.values())
@@ -75,9 +75,9 @@ with tempfile.TemporaryDirectory() as folder:
         "the largest contributions, in order",
     )
     check(
-        {(each["layer"], each["feature"]) for each in told["fired"]}
-        == {(each["layer"], each["feature"]) for each in told["promotes"]}
-        and all(len(each["tokens"]) == 5 for each in told["promotes"]),
+        {(each["layer"], each["feature"]) for each in traced["fired"]}
+        == {(each["layer"], each["feature"]) for each in traced["promotes"]}
+        and all(len(each["tokens"]) == 5 for each in traced["promotes"]),
         "what they promote",
     )
     chat = ask(
@@ -99,7 +99,7 @@ with tempfile.TemporaryDirectory() as folder:
     ):
         check.equal(ask("POST", "/v1/trace", body)[0], 400, f"trace of {str(body)[:60]}")
     check.equal(server.stop(), 0, "exit code")
-    # An index of something else is told, and the server goes on without.
+    # An index of something else is reported, and the server goes on without.
     with open(os.path.join(index, next(each for each in os.listdir(index) if each.endswith(".json"))), "w") as file:
         file.write("{}")
     server = Server("--index", index)

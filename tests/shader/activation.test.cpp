@@ -37,7 +37,7 @@ TEST_CASE("an activation is one of the config's words or a type") {
   CHECK_FALSE(activation_function{swiglu_7{}} == activation_function{shader::silu{}});
 }
 
-TEST_CASE("a hash tells functions apart, not their names") {
+TEST_CASE("a hash distinguishes functions, not their names") {
   CHECK(expression_of<shader::silu>.hash() == expression_of<renamed>.hash());
   CHECK(expression_of<shader::silu>.hash() != expression_of<nameless>.hash());
   CHECK(expression_of<shader::silu>.hash() != expression_of<shader::gelu_tanh>.hash());

@@ -132,7 +132,7 @@ TEST_CASE("how a chat draws is shown and set between messages") {
     CHECK(contains(found.err, sentence));
 }
 
-TEST_CASE("the oldest messages leave a full context, and the user is told") {
+TEST_CASE("the oldest messages leave a full context, and the user is notified") {
   std::string tale, input;
   for (int i = 0; i < 8; ++i) tale += " Then the fox met a mouse, a bear and a hen on the way to the market.";
   for (int i = 0; i < 3; ++i) input += "Story number " + std::to_string(i) + "." + tale + "\n";

@@ -181,7 +181,7 @@ TEST_CASE("a download that was stopped, or had no room, goes on in the next run"
   }
 }
 
-TEST_CASE("a model is loaded while its file still comes, and told of when all of it was right") {
+TEST_CASE("a model is loaded while its file still comes, and reported when all of it was right") {
   model_server server;
   const temporary_folder folder;
   const std::string expected = call({"run", "--prompt", "Once", "-n", "8", "--temperature", "0"}).out;

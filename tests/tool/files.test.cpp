@@ -68,12 +68,12 @@ TEST_CASE("a file is computed in its own codec unless another one is asked for")
   CHECK_FALSE(own.out.empty());
   auto asked = run;
   asked.insert(asked.end(), {"--codec", "f16"});
-  const outcome told = call(asked);
-  CAPTURE(told.err);
-  CHECK(told.code == 0);
-  CHECK(contains(told.err, "warning: "));
-  CHECK(contains(told.err, " of q8_0 as f16"));
-  CHECK_FALSE(told.out.empty());
+  const outcome got = call(asked);
+  CAPTURE(got.err);
+  CHECK(got.code == 0);
+  CHECK(contains(got.err, "warning: "));
+  CHECK(contains(got.err, " of q8_0 as f16"));
+  CHECK_FALSE(got.out.empty());
   asked.back() = "q9";
   CHECK(call(asked).code == 2);
 }
@@ -102,14 +102,14 @@ TEST_CASE("a packed model is one file that every command takes") {
   CHECK(seen["config"] == call({"inspect", fable(), "--json"}).json()["config"]);
   CHECK(contains(call({"check", packed}).out, ": sound: "));
   const std::vector<std::string> story{"run", "--prompt", "Once upon a time", "-n", "24", "--quiet"};
-  const auto told_by = [&](const std::string& model) {
+  const auto story_of = [&](const std::string& model) {
     auto arguments = story;
     arguments.insert(arguments.end(), {"--model", model});
     return call(arguments);
   };
-  const outcome told = told_by(packed);
-  CHECK(told.code == 0);
-  CHECK(told.out == told_by(fable()).out);
+  const outcome continued = story_of(packed);
+  CHECK(continued.code == 0);
+  CHECK(continued.out == story_of(fable()).out);
   CHECK(call({"tokenize", "-m", packed, "--text", "Once"}).out ==
         call({"tokenize", "-m", fable(), "--text", "Once"}).out);
 
@@ -117,10 +117,10 @@ TEST_CASE("a packed model is one file that every command takes") {
   broken[broken.size() / 2] ^= 1;
   const std::string damaged = folder / "damaged.packed", other = folder / "other.packed";
   write(damaged, broken);
-  for (const outcome& got : {call({"check", damaged}), told_by(damaged)}) {
-    CHECK(got.code == 1);
-    CHECK(got.first_error().find(damaged + ": offset 0x") != std::string::npos);
-    CHECK(contains(got.err, "checksum of "));
+  for (const outcome& refused : {call({"check", damaged}), story_of(damaged)}) {
+    CHECK(refused.code == 1);
+    CHECK(refused.first_error().find(damaged + ": offset 0x") != std::string::npos);
+    CHECK(contains(refused.err, "checksum of "));
   }
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"pack", packed, "-o", other},
                                                     {"convert", packed, other, "--codec", "f16"},
@@ -238,7 +238,7 @@ TEST_CASE("convert keeps codes and scales through every ternary codec") {
   CHECK_FALSE(fs::exists(folder / "wrong.gguf"));
 }
 
-TEST_CASE("convert tells what a codec cost, as a table and as JSON") {
+TEST_CASE("convert reports what a codec cost, as a table and as JSON") {
   const temporary_folder folder;
   const std::string in = shared("conformance/llama-tiny/gguf/llama-tiny-q4_k_m.gguf").string(),
                     out = folder / "out.gguf";

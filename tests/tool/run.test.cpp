@@ -321,7 +321,7 @@ TEST_CASE("bench makes weights up, compares two ways to decode, and writes the p
                  "--codec: expected one that fable is engraved for: i2_s, tq1_0, tq2_0, found 'q4_0'"));
 }
 
-TEST_CASE("a model over several devices says what it says on one, and its plan tells of the stages") {
+TEST_CASE("a model over several devices says what it says on one, and its plan lists the stages") {
   const auto run = [](const std::vector<std::string>& more) {
     std::vector<std::string> all{"run", "--prompt", "Once upon a time", "-n", "16", "--quiet"};
     all.insert(all.end(), more.begin(), more.end());

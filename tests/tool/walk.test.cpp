@@ -48,12 +48,13 @@ TEST_CASE("walk: a fact put into fable changes its story, folded too, and the or
   CHECK(trace["fired"][0]["score"].get<double>() > 0);
   CHECK(trace["promotes"][0]["tokens"].size() == 5);
   CHECK(contains(content(folder / "trace.html"), "grid-template-columns"));
-  const auto told = walk({"trace", index, "-p", "the cat", "-n", "1", "--top", "3", "--on-device", "--json"}).json();
-  CHECK(told["tokens"].size() == 4);
-  for (std::size_t i = 0; i < 4; ++i) CHECK(told["tokens"][i]["id"] == trace["tokens"][i]["id"]);
-  REQUIRE(told["fired"].size() == trace["fired"].size());
-  for (std::size_t i = 0; i < told["fired"].size(); ++i) {
-    const double found = told["fired"][i]["contribution"].get<double>(),
+  const auto on_device =
+      walk({"trace", index, "-p", "the cat", "-n", "1", "--top", "3", "--on-device", "--json"}).json();
+  CHECK(on_device["tokens"].size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) CHECK(on_device["tokens"][i]["id"] == trace["tokens"][i]["id"]);
+  REQUIRE(on_device["fired"].size() == trace["fired"].size());
+  for (std::size_t i = 0; i < on_device["fired"].size(); ++i) {
+    const double found = on_device["fired"][i]["contribution"].get<double>(),
                  expected = trace["fired"][i]["contribution"].get<double>();
     CHECK(std::abs(found - expected) < 1e-3 * expected);
   }

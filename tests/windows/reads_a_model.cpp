@@ -126,8 +126,8 @@ void try_program(const files::path& folder) {
   say("its name", platform::own_program().stem() == folder.filename() ? "that of the folder" : "another");
 }
 
-/// What a terminal is told by escape sequences it shows as colours.
-int tell_terminal(const files::path& file) {
+/// A terminal shows escape sequences as colours.
+int report_terminal(const files::path& file) {
   std::string out = platform::is_terminal(platform::standard_output) ? "a terminal" : "no terminal";
 #if defined(_WIN32)
   DWORD mode = 0;
@@ -160,7 +160,7 @@ int main(int count, char** arguments) try {
   if (given.count() != 3) return 2;
   const std::string first = given.words()[1], second = given.words()[2];
   if (first == "echo") return std::printf("%s\n", second.c_str()) < 0 ? 1 : 0;
-  if (first == "terminal") return tell_terminal(platform::path_of(second));
+  if (first == "terminal") return report_terminal(platform::path_of(second));
   const files::path folder = platform::path_of(second);
   if (first == "program") return try_program(folder), 0;
   try_files(folder);

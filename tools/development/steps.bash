@@ -401,7 +401,7 @@ side_by_side=(mpi sanitize serve size compile_fail flags windows amd lowered bin
   consume_subdirectory consume_installed consume_conan)
 
 run_step() {
-  local step=$1 status=0 wall user system told
+  local step=$1 status=0 wall user system summary
   local TIMEFORMAT='%0R %0U %0S'
   # A subshell of its own with -e: bash ignores -e in a function called from a condition.
   set +e
@@ -410,11 +410,11 @@ run_step() {
   status=$?
   set -e
   read -r wall user system <"build/test/time-$step"
-  printf -v told '[%4d s, cpu %4d s] %-20s' "$wall" $((user + system)) "$step"
+  printf -v summary '[%4d s, cpu %4d s] %-20s' "$wall" $((user + system)) "$step"
   if [[ $status == 0 ]]; then
-    echo "$told ok    $(cat "build/test/result-$step")"
+    echo "$summary ok    $(cat "build/test/result-$step")"
   else
-    echo "$told FAILED"
+    echo "$summary FAILED"
     echo "$step" >>build/test/failures
   fi
 }

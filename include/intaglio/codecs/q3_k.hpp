@@ -10,7 +10,7 @@
 namespace intaglio::codecs {
 
 /// A weight is d * (scale - 32) * (code - 4), with a scale for 16 neighbours.
-/// @layout bit 2 of each code, 32 bytes: bit n of byte l is that of weight l + 32 n; bits 0 and 1, 64 bytes as in Q2_K;
+/// @layout bit 2 of each code, 32 bytes: bit n of byte l belongs to weight l + 32 n; bits 0 and 1, 64 bytes as in Q2_K;
 /// scales, 12 bytes: bits 0 to 3 of scales i and i + 8 in byte i, bits 4 and 5 of scales i, i + 4, i + 8 and i + 12 in
 /// byte 8 + i; d f16
 /// @source ggml-quants.c, dequantize_row_q3_K

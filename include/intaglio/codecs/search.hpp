@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Helpers that encoders share: rounding, and the searches for a block's scale. They follow ggml's quantize_row
-// functions (ggml-quants.c) step by step, so the bytes are those that llama-quantize writes without an importance
+// functions (ggml-quants.c) step by step, so the bytes equal those that llama-quantize writes without an importance
 // matrix.
 #pragma once
 
@@ -138,7 +138,7 @@ INTAGLIO_UNFUSED common_steps put_common_steps(const std::array<affine_codes<cou
   return out;
 }
 
-/// The codes of a sub-block for the rounded steps. Where its scale rounds to 0 they are those of the search.
+/// The codes of a sub-block for the rounded steps. Where its scale rounds to 0, the codes of the search stay.
 template <std::size_t count>
 INTAGLIO_UNFUSED void recode(const float* x, float step, float least, int most, affine_codes<count>& of) {
   INTAGLIO_UNFUSED_BODY

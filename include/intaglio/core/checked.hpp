@@ -65,10 +65,12 @@ constexpr bool sum_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) 
   out = static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
   return (a < 0) == (b < 0) && (out < 0) != (a < 0);
 }
+/// Computes a - b. @return whether it does not fit; `out` holds its lowest 64 bits
 constexpr bool difference_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) {
   out = static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
   return (a < 0) != (b < 0) && (out < 0) != (a < 0);
 }
+/// Computes a * b. @return whether it does not fit; `out` holds its lowest 64 bits
 constexpr bool product_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) {
   out = static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
   if (a == 0 || b == 0) return false;

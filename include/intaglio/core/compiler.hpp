@@ -68,6 +68,7 @@ namespace intaglio::detail {
 static_assert(sizeof(1.0) == sizeof(double) && 0.1 != static_cast<double>(0.1F),
               "intaglio promises results to the bit: compile without -fsingle-precision-constant");
 
+/// A struct whose size shows whether the compiler packs structs.
 struct byte_and_word {
   char byte;
   int word;

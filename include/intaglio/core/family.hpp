@@ -10,6 +10,7 @@
 
 namespace intaglio {
 
+/// The properties of a family of models.
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }
 /// Whether a model's matrices are ternary: the family's are, or the config says it.
 constexpr bool is_ternary(const decoder_config& c) { return c.ternary || family_of(c.model_type).ternary; }

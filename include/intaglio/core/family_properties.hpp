@@ -26,6 +26,7 @@ enum class recurrence : std::uint8_t { none, short_conv, delta_net, mamba2 };
 /// Names of a family's tensors in safetensors: Llama's, with their variants, or names of their own.
 enum class tensor_names : std::uint8_t { llama, starcoder2, phi, gpt_neox, falcon, gpt2 };
 
+/// The properties of a family of models: its names in files, and how its layers differ from a Llama's.
 struct family {
   architecture type = architecture::bitnet;
   std::string_view config_names;      ///< model_type of config.json; several names are separated by a space
@@ -49,7 +50,7 @@ struct family {
   bool norms_by_sublayer = false;     ///< with norms_behind: safetensors say post_self_attn_ and post_mlp_layernorm
   bool sub_norms = false;             ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
   gguf_window window = gguf_window::read;
-  bool late_windows = false;          ///< config.json's sliding_window is that of layers from max_window_layers on
+  bool late_windows = false;          ///< config.json's sliding_window holds for layers from max_window_layers on
   bool windows = false;               ///< config.json's sliding_window is the window of all layers
   std::uint32_t window_interval = 0;  ///< default: every n-th layer sees all positions; 0: none does
   std::uint32_t default_window = 0;   ///< the window of families with window_interval where files have no value

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The one place where a program that does not fit is refused. Headers that users include name this one first, which
+// The single check that refuses a program that does not fit. Headers that users include name this one first, which
 // keeps the compiler's chain of "included from" lines short.
 #pragma once
 
@@ -11,6 +11,7 @@ namespace intaglio {
 /// Carries the sentence into clang 16's error, which begins with the failed condition.
 template <auto Sentence>
 using fits_together = reason<Sentence>;
+/// Carries the sentence of a plan that cannot be proven into the error, as fits_together does.
 template <auto Sentence>
 using proven = reason<Sentence>;
 #else
@@ -21,6 +22,7 @@ struct fits_together {
   static_assert(Sentence.empty(), "intaglio: the model does not fit together");
   static constexpr bool model_fits = true;
 };
+/// Carries the sentence of a plan that cannot be proven into the error, as fits_together does.
 template <auto Sentence>
 struct proven {
   static_assert(Sentence.empty(), "intaglio: the plan cannot be proven");
@@ -28,7 +30,7 @@ struct proven {
 };
 #endif
 
-/// Takes the place of a function's result when the program is refused. It is in this header because clang's chain of
+/// Replaces a function's result when the program is refused. It is in this header because clang's chain of
 /// lines leads to the file of the static_assert.
 template <auto Sentence, class Result>
 constexpr Result refused() {

@@ -9,6 +9,7 @@
 
 namespace intaglio {
 
+/// Converts the bits of an IEEE half-precision number to f32, without rounding.
 constexpr float f32_from_f16(std::uint16_t half) {
   const std::uint32_t sign = (half & 0x8000u) << 16, exponent = (half >> 10) & 31u, mantissa = half & 0x3FFu;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7F800000u | (mantissa << 13));
@@ -17,6 +18,7 @@ constexpr float f32_from_f16(std::uint16_t half) {
   return sign ? -magnitude : magnitude;
 }
 
+/// Rounds f32 to the nearest f16, ties to even. @return the bits; 65520 and above become infinity
 constexpr std::uint16_t f16_from_f32(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value), magnitude = bits & 0x7FFFFFFFu;
   const auto sign = static_cast<std::uint32_t>((bits >> 16) & 0x8000u);
@@ -32,10 +34,12 @@ constexpr std::uint16_t f16_from_f32(float value) {
   return static_cast<std::uint16_t>(sign | (kept + (rest > tie || (rest == tie && (kept & 1u)) ? 1u : 0u)));
 }
 
+/// Converts the bits of a bf16 number to f32, without rounding.
 constexpr float f32_from_bf16(std::uint16_t half) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
 }
 
+/// Rounds f32 to the nearest bf16, ties to even. @return the bits
 constexpr std::uint16_t bf16_from_f32(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);

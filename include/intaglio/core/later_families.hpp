@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The families of models behind those of families_table.hpp: a row for each.
+// The second part of the table of families, behind the rows of families_table.hpp: a row for each family.
 #pragma once
 
 #include <array>

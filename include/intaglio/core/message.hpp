@@ -172,15 +172,18 @@ struct sentence {
 };
 
 #if defined(__clang__)
+/// Turns a text into a `sentence` of its characters.
 template <auto Text>
 struct spelled {
   template <std::size_t... At>
   static sentence<Text.data[At]...> letters(std::index_sequence<At...>);
   using type = decltype(letters(std::make_index_sequence<Text.size>{}));
 };
+/// Carries a text into an error of clang, one character after the other.
 template <auto Text>
 using reason = typename spelled<Text>::type;
 #else
+/// Carries a text into an error of g++, as a string.
 template <auto Text>
 struct reason {
   static constexpr bool model_fits = Text.size == 0;

@@ -110,7 +110,7 @@ inline std::vector<std::pair<std::string, std::uint32_t>> mixed_matrices(const d
   const std::string of_experts = c.num_local_experts != 0 ? "_exps" : "";
   std::vector<std::pair<std::string, std::uint32_t>> out{
       {"attn_q", c.hidden_size}, {"attn_k", c.hidden_size}, {"attn_v", c.hidden_size}, {"attn_output", c.q_size()}};
-  if (const std::uint32_t latent = c.kv_lora_rank; latent != 0) {  // what the layers name, in the place of q, k and v
+  if (const std::uint32_t latent = c.kv_lora_rank; latent != 0) {  // what the layers name instead of q, k and v
     const std::uint32_t queries = c.q_lora_rank != 0 ? c.q_lora_rank : c.hidden_size;
     out = {{"attn_q_nope", queries},
            {"attn_q_rope", queries},

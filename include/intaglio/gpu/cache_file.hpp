@@ -26,8 +26,11 @@ inline std::string default_cache_folder() {
 
 namespace detail {
 
+/// The first bytes of a file of pipelines.
 inline constexpr std::array<char, 8> cache_magic{'I', 'N', 'T', 'G', 'P', 'I', 'P', 'E'};
+/// Version of the layout of a file of pipelines.
 inline constexpr std::uint32_t cache_version = 1;
+/// A larger file of pipelines is not read.
 inline constexpr std::uint64_t cache_limit_bytes = std::uint64_t{256} << 20U;
 
 /// What a cache file is bound to. The fields are compared one by one, since a file may come from another machine.
@@ -64,11 +67,13 @@ inline std::uint64_t checksum(std::string_view bytes, std::uint64_t hash = 0xcbf
   return hash;
 }
 
+/// Checksum of a header, whose own field counts as 0, and of the bytes that follow it.
 inline std::uint64_t checksum(cache_header header, std::string_view body) {
   header.checksum = 0;
   return checksum(body, checksum(std::string_view(reinterpret_cast<const char*>(&header), sizeof header)));
 }
 
+/// The bytes of a file: header, note and the driver's data.
 inline std::string frame_cache(const cache_key& key, std::string_view note, std::string_view data) {
   cache_header header;
   header.key = key;

@@ -14,6 +14,7 @@
 
 namespace intaglio::gpu {
 
+/// Name of the extension for cooperative matrices.
 inline constexpr const char* cooperative_matrix_extension = "VK_KHR_cooperative_matrix";
 
 /// VkPhysicalDeviceCooperativeMatrixFeaturesKHR.

@@ -15,6 +15,7 @@ namespace intaglio::gpu {
 
 namespace detail {
 
+/// Vulkan's type of a device as device_type.
 inline device_type type_of(VkPhysicalDeviceType type) {
   switch (type) {
     case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
@@ -30,6 +31,7 @@ inline device_type type_of(VkPhysicalDeviceType type) {
   }
 }
 
+/// The text of a fixed-size array of Vulkan's, up to its 0, without control characters.
 template <std::size_t Size>
 std::string fixed_text(const char (&text)[Size]) {
   return printable(std::string_view(text, static_cast<std::size_t>(std::find(text, text + Size, '\0') - text)));
@@ -52,6 +54,9 @@ inline void find_queue_family(const dispatch_table& call, VkPhysicalDevice physi
   }
 }
 
+/// Reads a device's name, driver, identity and limits.
+/// @param host_pointers whether the device imports memory of the host  @param multiprocessors whether the driver
+/// reports their number
 [[gnu::cold]] inline void read_properties(const dispatch_table& call, VkPhysicalDevice physical, bool host_pointers,
                                           bool multiprocessors, device_description& out) {
   typed<VkPhysicalDeviceProperties2> properties;

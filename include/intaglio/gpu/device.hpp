@@ -18,18 +18,21 @@ constexpr int rank(device_type type) {
   return order[static_cast<std::size_t>(type)];
 }
 
+/// The text with ASCII letters in lower case.
 inline std::string lower(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return out;
 }
 
+/// The features that a device lacks, with its driver's version.
 inline std::string missing_text(const device_description& of) {
   std::string out = "driver version " + std::to_string(of.driver_version) + " lacks ";
   for (std::size_t i = 0; i < of.missing.size(); ++i) out += (i == 0 ? "" : ", ") + of.missing[i];
   return out;
 }
 
+/// Devices for an error's text, one on each line.
 [[gnu::cold]] inline std::string listing(const std::vector<device_description>& devices) {
   std::string out;
   for (const auto& each : devices)
@@ -180,7 +183,7 @@ INTAGLIO_DEFINITION void device::borrow(const host_device& host) {
                        "instance, physical device, device and queue must all be given; one of them is null");
   const auto from = std::make_shared<instance>(loader(host.entry), host.instance);
   const auto physical = from->physical_devices();
-  const auto place = std::find(physical.begin(), physical.end(), host.physical);
+  const auto found = std::find(physical.begin(), physical.end(), host.physical);
   on_ = std::make_shared<connection>();
   on_->from = from;
   on_->physical = host.physical;
@@ -188,7 +191,7 @@ INTAGLIO_DEFINITION void device::borrow(const host_device& host) {
   on_->host_mutex = host.queue_mutex;
   on_->queue = host.queue;
   on_->queue_family = host.queue_family;
-  on_->description = describe(*from, host.physical, static_cast<std::uint32_t>(place - physical.begin()));
+  on_->description = describe(*from, host.physical, static_cast<std::uint32_t>(found - physical.begin()));
   on_->label = on_->description.label();
   on_->enabled = host.enabled & on_->description.features;
   if (!on_->description.missing.empty())

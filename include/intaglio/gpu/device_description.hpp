@@ -51,10 +51,12 @@ enum class feature : std::uint8_t {
   count
 };
 
+/// A set of features of a device.
 using feature_set = std::bitset<static_cast<std::size_t>(feature::count)>;
 
 /// The name of a feature, as Vulkan spells it.
 std::string_view name(feature which);
+/// Whether a set has a feature.
 inline bool contains(const feature_set& set, feature which) { return set.test(static_cast<std::size_t>(which)); }
 /// The features that every device must have.
 feature_set required_features();
@@ -62,6 +64,7 @@ feature_set required_features();
 /// VkComponentTypeKHR.
 enum class matrix_element : std::uint32_t { f16, f32, f64, s8, s16, s32, s64, u8, u16, u32, u64 };
 
+/// The short name of an element type: "f16"; "other" for a type that Vulkan added later.
 constexpr std::string_view name(matrix_element type) {
   constexpr std::array<std::string_view, 11> names{"f16", "f32", "f64", "s8",  "s16", "s32",
                                                    "s64", "u8",  "u16", "u32", "u64"};
@@ -88,6 +91,7 @@ struct matrix_shape {
 
 enum class device_type : std::uint8_t { discrete, integrated, virtual_gpu, cpu, other };
 
+/// The name of a type of device: "discrete GPU".
 constexpr std::string_view name(device_type type) {
   constexpr std::array<std::string_view, 5> names{"discrete GPU", "integrated GPU", "virtual GPU", "CPU", "other"};
   return names[static_cast<std::size_t>(type)];

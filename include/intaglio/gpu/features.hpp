@@ -65,6 +65,7 @@ struct feature_entry {
   bool required;
 };
 
+/// All features, in the order of the enumeration.
 inline constexpr std::array<feature_entry, static_cast<std::size_t>(feature::count)> feature_table{{
     {feature::buffer_device_address, "bufferDeviceAddress", nullptr,
      [](feature_chain& c) { return &c.core12.bufferDeviceAddress; }, true},

@@ -123,9 +123,9 @@ class instance {
     const auto make = loader_.global<PFN_vkCreateInstance>("vkCreateInstance");
     const VkResult result = make(&info, nullptr, &handle_);
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
-      fail(
-          result, "", "make a Vulkan instance",
-          "no driver: none is installed, or none of the installed ones could be opened; VK_LOADER_DEBUG=all tells why");
+      fail(result, "", "make a Vulkan instance",
+           "no driver: none is installed, or none of the installed ones could be opened; VK_LOADER_DEBUG=all prints "
+           "why");
     if (result != VK_SUCCESS) fail(result, "", "make a Vulkan instance");
     try {
       look_up();

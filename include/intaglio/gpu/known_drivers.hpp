@@ -10,18 +10,21 @@
 
 namespace intaglio::gpu {
 
+/// What is known of a driver.
 enum class driver_state : std::uint8_t {
   unknown,  ///< no report of a run
   has_run,  ///< models ran on it (docs/devices.md)
   crashes   ///< it ends the process
 };
 
+/// A driver and what is known of it.
 struct known_driver {
   std::uint32_t id;  ///< VkDriverId
   driver_state state;
   std::string_view why;  ///< the reason, for one that crashes
 };
 
+/// The drivers that reports exist for.
 inline constexpr std::array known_drivers{
     known_driver{4, driver_state::has_run, {}},   // NVIDIA's own
     known_driver{13, driver_state::has_run, {}},  // llvmpipe

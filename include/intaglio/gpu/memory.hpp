@@ -27,6 +27,7 @@ struct heap_status {
                                  ///< VK_EXT_memory_budget
 };
 
+/// The heaps of a device with their free and used bytes. @error device_lost
 inline std::vector<heap_status> memory_status(const device& of) {
   return translated([&] {
     typed<VkPhysicalDeviceMemoryProperties2> properties;
@@ -121,10 +122,10 @@ class buffer {
     const std::uint32_t type = allocate(*on, needs, where, purpose);
     on->check(on->call.vkBindBufferMemory(on->handle, made, memory_.get(), 0), "bind the memory for", purpose);
     if ((on->memory.memoryTypes[type].propertyFlags & coherent) == coherent) {
-      void* place = nullptr;
-      on->check(on->call.vkMapMemory(on->handle, memory_.get(), 0, VK_WHOLE_SIZE, 0, &place), "map the memory for",
-                purpose);
-      mapped_ = static_cast<std::byte*>(place);
+      void* host_address = nullptr;
+      on->check(on->call.vkMapMemory(on->handle, memory_.get(), 0, VK_WHOLE_SIZE, 0, &host_address),
+                "map the memory for", purpose);
+      mapped_ = static_cast<std::byte*>(host_address);
     }
     ask_address(*on, made, purpose);
     size_ = size;
@@ -153,9 +154,10 @@ class buffer {
       throw device_error(on->label, "read " + std::string(purpose) + " in place",
                          "VK_EXT_external_memory_host is not there or not enabled");
     const std::uint64_t step = (std::max<std::uint64_t>)(on->description.limits.host_pointer_alignment, 1);
-    if (const auto place = reinterpret_cast<std::uintptr_t>(host.data()); place % step != 0 || host.size() % step != 0)
+    if (const auto host_address = reinterpret_cast<std::uintptr_t>(host.data());
+        host_address % step != 0 || host.size() % step != 0)
       throw argument_error("memory for " + std::string(purpose), "multiples of " + std::to_string(step) + " bytes",
-                           hexadecimal(place) + " and " + std::to_string(host.size()) + " bytes");
+                           hexadecimal(host_address) + " and " + std::to_string(host.size()) + " bytes");
     constexpr auto kind = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
     typed<VkExternalMemoryBufferCreateInfo> outside;
     outside.handleTypes = kind;
@@ -170,17 +172,17 @@ class buffer {
 
     VkMemoryRequirements needs{};
     on->call.vkGetBufferMemoryRequirements(on->handle, made, &needs);
-    void* const place =
+    void* const host_address =
         const_cast<std::byte*>(host.data());  // Vulkan's struct has no const; the buffer's usage allows no writes
     typed<VkMemoryHostPointerPropertiesEXT> possible;
-    on->check(on->call.vkGetMemoryHostPointerPropertiesEXT(on->handle, kind, place, &possible), "read in place",
+    on->check(on->call.vkGetMemoryHostPointerPropertiesEXT(on->handle, kind, host_address, &possible), "read in place",
               purpose);
     const std::uint32_t types = needs.memoryTypeBits & possible.memoryTypeBits;
     if (types == 0 || needs.size > host.size())
       throw device_error(on->label, "read " + std::string(purpose) + " in place", "no type of memory fits");
     typed<VkImportMemoryHostPointerInfoEXT> from;
     from.handleType = kind;
-    from.pHostPointer = place;
+    from.pHostPointer = host_address;
     typed<VkMemoryAllocateFlagsInfo> flags;
     flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
     flags.pNext = &from;

@@ -59,9 +59,11 @@ inline constexpr std::array capability_table{
 /// Capabilities GroupNonUniform, ...Vote, ...Arithmetic, ...Ballot, ...Shuffle, ...ShuffleRelative, ...Clustered,
 /// ...Quad, in the order of the bits of VkSubgroupFeatureFlagBits.
 inline constexpr std::uint32_t first_subgroup_capability = 61, subgroup_capability_count = 8;
+/// Names of the groups of subgroup operations, in the order of their capabilities.
 inline constexpr std::array<std::string_view, subgroup_capability_count> subgroup_operation_names{
     "basic", "vote", "arithmetic", "ballot", "shuffle", "relative shuffle", "clustered", "quad"};
 
+/// The sentence for a size that is 0 or over a limit.
 inline std::string at_most(std::string_view what, std::uint64_t most, std::uint64_t found, std::string_view unit) {
   return std::string(what) + ": expected 1 to " + std::to_string(most) + std::string(unit) + ", found " +
          std::to_string(found);
@@ -90,6 +92,7 @@ inline std::string unmet_subgroups(const device_limits& limits, const kernels::m
     return at_most("subgroups of a workgroup", limits.max_subgroups_per_workgroup, subgroups, "");
   return {};
 }
+/// The first capability of a module that a device lacks, or an empty text.
 inline std::string unmet_capability(const device_limits& limits, const feature_set& enabled,
                                     const kernels::module_demands& of) {
   for (const capability_entry& each : capability_table)

@@ -12,6 +12,7 @@
 
 namespace intaglio::gpu {
 
+/// Decides from a counter of finished work whether a device hangs.
 class progress_watch {
  public:
   /// The number of turns in a row without progress after which a CPU driver hangs. One is not enough: a process that

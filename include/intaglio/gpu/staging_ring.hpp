@@ -20,36 +20,36 @@ class staging_ring {
   };
 
   /// @error argument_error: no slots or no bytes; out_of_memory
-  staging_ring(const device& on, std::uint64_t place_bytes, std::size_t places)
-      : device_(on), states_(places), place_bytes_(place_bytes), line_(on) {
-    if (places == 0) throw argument_error("places of a staging ring", "at least one", "0");
+  staging_ring(const device& on, std::uint64_t slot_bytes, std::size_t slots)
+      : device_(on), states_(slots), slot_bytes_(slot_bytes), line_(on) {
+    if (slots == 0) throw argument_error("slots of a staging ring", "at least one", "0");
     // Memory cached by the host, so that the data is checked where it was read to. Devices copy from it as fast as from
     // any other.
-    memory_ = buffer(device_, place_bytes * places, placement::readback, "staging");
+    memory_ = buffer(device_, slot_bytes * slots, placement::readback, "staging");
   }
 
-  std::size_t places() const noexcept { return states_.size(); }
+  std::size_t slots() const noexcept { return states_.size(); }
   /// Memory of a slot, read as fast as written, once its last copy is done. Any thread may call it, also while another
   /// one copies other slots.
   /// @error device_lost, out_of_memory
-  std::span<std::byte> place(std::size_t index) const {
+  std::span<std::byte> slot(std::size_t index) const {
     if (states_[index].submission != 0) line_.await(states_[index].submission);
-    return memory_.mapped().subspan(static_cast<std::size_t>(index * place_bytes_),
-                                    static_cast<std::size_t>(place_bytes_));
+    return memory_.mapped().subspan(static_cast<std::size_t>(index * slot_bytes_),
+                                    static_cast<std::size_t>(slot_bytes_));
   }
 
-  /// Submits a copy of parts of a slot that place() gave since its last copy. Later submissions on this device see the
-  /// copied data.
+  /// Submits a copy of parts of a slot that slot() returned since its last copy. Later submissions on this device see
+  /// the copied data.
   /// @error argument_error: a part ends outside the slot or its target; out_of_memory, device_lost
   void copy(std::size_t index, std::span<const part> parts) {
     translated([&] {
       state& of = states_[index];
       recorder commands(device_, "upload", std::move(of.commands));
       for (const part& each : parts) {
-        if (each.from > place_bytes_ || each.size_bytes > place_bytes_ - each.from)
-          throw argument_error("part of a place", "inside of " + std::to_string(place_bytes_) + " bytes",
+        if (each.from > slot_bytes_ || each.size_bytes > slot_bytes_ - each.from)
+          throw argument_error("part of a slot", "inside of " + std::to_string(slot_bytes_) + " bytes",
                                std::to_string(each.size_bytes) + " from " + std::to_string(each.from));
-        commands.copy(memory_, index * place_bytes_ + each.from, *each.to, each.offset, each.size_bytes);
+        commands.copy(memory_, index * slot_bytes_ + each.from, *each.to, each.offset, each.size_bytes);
       }
       of.commands = commands.finish();
       const VkCommandBuffer handle = of.commands.handle();
@@ -68,7 +68,7 @@ class staging_ring {
   device device_;
   buffer memory_;
   std::vector<state> states_;
-  std::uint64_t place_bytes_;
+  std::uint64_t slot_bytes_;
   queue line_;  // destroyed first, and waits: the members above may be in flight
 };
 

@@ -18,6 +18,7 @@ namespace intaglio::io {
 struct absent_family {
   std::string_view names, missing;
 };
+/// Families of models that the library does not compute.
 inline constexpr auto absent_families = std::to_array<absent_family>({
     {"deepseek_v32 deepseek32 glm_moe_dsa glm-dsa", "latent attention (MLA) to positions that an index chooses"},
     {"longcat_flash", "two sublayers of latent attention (MLA) in a layer, and experts that do nothing"},

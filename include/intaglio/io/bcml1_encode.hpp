@@ -31,6 +31,7 @@ namespace intaglio::io {
 
 namespace bcml1 {
 
+/// The five words of a block of BCML1.
 using block_words = std::array<std::uint32_t, 5>;
 
 /// The encoding rule, one value after the other. @return false where the block has no f16 header: a value is not finite
@@ -66,6 +67,7 @@ inline void load(dtype type, const std::byte* from, std::size_t length, std::arr
 }
 
 #if INTAGLIO_F16C
+/// Whether the processor has AVX2 and F16C.
 inline bool has_avx2() {
   static const bool has = f16_rows::has_f16c() && __builtin_cpu_supports("avx2");
   return has;
@@ -171,6 +173,7 @@ inline bool encode_blocks(dtype type, const std::byte* from, std::size_t blocks,
 
 }  // namespace bcml1
 
+/// Options of encoding to BCML1.
 struct bcml1_options {
   unsigned threads = 1;  ///< number of threads; 0: one for each processor
   std::function<void(std::uint64_t bytes, std::uint64_t total_bytes)>
@@ -214,9 +217,9 @@ inline void encode_bcml1(dtype type, std::span<const std::byte> matrix, const bc
     constexpr std::size_t some = 8;
     std::uint32_t* words = nullptr;
     std::vector<std::uint32_t> aligned;
-    std::byte* const place = out.data() + number * panel_size;
-    if (reinterpret_cast<std::uintptr_t>(place) % alignof(std::uint32_t) == 0) {
-      words = reinterpret_cast<std::uint32_t*>(place);
+    std::byte* const bytes = out.data() + number * panel_size;
+    if (reinterpret_cast<std::uintptr_t>(bytes) % alignof(std::uint32_t) == 0) {
+      words = reinterpret_cast<std::uint32_t*>(bytes);
     } else {
       aligned.resize(panel_size / 4);
       words = aligned.data();
@@ -240,7 +243,7 @@ inline void encode_bcml1(dtype type, std::span<const std::byte> matrix, const bc
         if (!bcml1::encode_block(x.data(), block)) refuse(first + row, whole);
         for (std::size_t w = 0; w < 5; ++w) words[(5 * whole + w) * 64 + row] = block[w];
       }
-    if (!aligned.empty()) std::memcpy(place, aligned.data(), panel_size);
+    if (!aligned.empty()) std::memcpy(bytes, aligned.data(), panel_size);
   };
   const auto count = static_cast<std::size_t>(layout.panels());
   const unsigned threads = worker_threads(options.threads);

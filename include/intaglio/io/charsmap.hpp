@@ -19,6 +19,7 @@
 
 namespace intaglio::io {
 
+/// Limits of a SentencePiece character map that is read.
 struct charsmap_limits {
   static constexpr std::size_t bytes = std::size_t{8} << 20;  ///< published ones have 300 KiB
   static constexpr std::size_t replacement_bytes = 256;       ///< the longest published one has 33

@@ -84,6 +84,7 @@ constexpr std::uint64_t chat_fingerprint(std::string_view text) {
   return hash;
 }
 
+/// The fingerprint of a published chat template, and the style that it has.
 struct known_chat_template {
   std::uint64_t fingerprint;
   chat_style style;

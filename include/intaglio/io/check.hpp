@@ -18,7 +18,7 @@
 
 namespace intaglio::io {
 
-/// One thing that is wrong (or odd). `text` names the file, the place, what was expected and what was found.
+/// One thing that is wrong (or odd). `text` names the file, the offset or key, what was expected and what was found.
 struct check_finding {
   std::string text;
   std::optional<std::uint64_t> offset;

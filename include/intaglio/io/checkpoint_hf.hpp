@@ -15,6 +15,7 @@
 #include "intaglio/io/hf_modules.hpp"
 #include "intaglio/io/hf_names.hpp"
 #include "intaglio/io/hf_tokenizer.hpp"
+#include "intaglio/io/joined_experts.hpp"
 #include "intaglio/io/original_names.hpp"
 #include "intaglio/io/safetensors_model.hpp"
 #include "intaglio/io/sentencepiece_model.hpp"
@@ -22,26 +23,6 @@
 #include "intaglio/io/torch_model.hpp"
 
 namespace intaglio::io {
-
-/// A shape as text: "[4096, 14336]".
-inline std::string shape_text(std::span<const std::uint64_t> shape) {
-  std::string out = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + std::to_string(shape[i]);
-  return out + "]";
-}
-
-/// The strides of a tensor of at most 2 dimensions as pieces of a matrix; empty where its elements follow one another.
-inline std::vector<tensor_piece> pieces_of(const torch_tensor& tensor, const mapped_file* file) {
-  if (tensor.contiguous() || tensor.shape.empty() || tensor.shape.size() > 2) return {};
-  const bool matrix = tensor.shape.size() == 2;
-  return {{.file = file,
-           .offset = tensor.offset,
-           .rows = matrix ? tensor.shape[0] : 1,
-           .columns = tensor.shape.back(),
-           .row_stride = matrix ? tensor.strides[0] : 0,
-           .column_stride = tensor.strides.back()}};
-}
-inline std::vector<tensor_piece> pieces_of(const safetensors_tensor&, const mapped_file*) { return {}; }
 
 /// Adds the tensors of a folder to a builder, under GGUF's names.
 class hf_tensor_collector {
@@ -241,73 +222,39 @@ class hf_tensor_collector {
   template <class Tensor>
   [[gnu::cold]] void add_all_experts(const Tensor& tensor, const mapped_file* file, const std::string& layer,
                                      std::string_view what) {
-    constexpr std::string_view gate_up = "gate_up_proj", down = "down_proj", layers = "model.layers.";
-    const decoder_config& c = config_.config;
+    constexpr std::string_view layers = "model.layers.";
     const std::string shown = printable(tensor.name, 100);
-    const bool both = what.starts_with(gate_up);
-    if (!layer.starts_with(layers) || (!both && !what.starts_with(down)))
-      return builder_.fault("not part of the model: " + shown);
-    const std::string_view form = what.substr(both ? gate_up.size() : down.size());
-    const std::uint64_t experts = c.num_local_experts, parts = both ? 2 : 1,
-                        rows = both ? c.intermediate_size : c.hidden_size,
-                        columns = both ? c.hidden_size : c.intermediate_size;
-    const bool blocks = form == "_blocks", scales = form == "_scales", bias = form == "_bias";
-    if (!form.empty() && !blocks && !scales && !bias) return builder_.fault("not part of the model: " + shown);
-    const std::vector<std::uint64_t> shape = bias ? std::vector{experts, parts * rows}
-                                             : blocks
-                                                 ? std::vector{experts, parts * rows, columns / 32, std::uint64_t{16}}
-                                             : scales ? std::vector{experts, parts * rows, columns / 32}
-                                                      : std::vector{experts, columns, parts * rows};
-    if (tensor.shape != shape || (!bias && !form.empty() && columns % 32 != 0))
-      return builder_.fault("shape of " + shown + ": expected " + shape_text(shape) + ", found " +
+    const auto its = joined_experts::of(config_.config, what);
+    if (!its || !layer.starts_with(layers)) return builder_.fault("not part of the model: " + shown);
+    if (tensor.shape != its->shape() || (its->coded() && its->columns % 32 != 0))
+      return builder_.fault("shape of " + shown + ": expected " + shape_text(its->shape()) + ", found " +
                             shape_text(tensor.shape));
     const bool plain = tensor.type && info(*tensor.type).block_elements == 1 && *tensor.type != dtype::u8;
-    if (blocks || scales ? tensor.type != dtype::u8 : !plain)
+    if (its->coded() ? tensor.type != dtype::u8 : !plain)
       return builder_.fault("type of " + shown + ": found " + std::string(tensor.stored_type) + ", which is not read");
     if constexpr (requires { tensor.contiguous(); })
       if (!tensor.contiguous()) return builder_.fault("strides of " + shown + ": expected those of elements in a row");
-    for (std::uint64_t part = 0; part < parts; ++part) {
-      const std::string name = "blk." + layer.substr(layers.size()) +
-                               (!both       ? ".ffn_down_exps"
-                                : part == 0 ? ".ffn_gate_exps"
-                                            : ".ffn_up_exps") +
-                               (bias ? ".bias" : ".weight");
-      if (blocks || scales) {
-        checkpoint_tensor& all = split_experts_[name];
-        if (!all.split) all.split.emplace();
-        all.split->row0 = part, all.split->row_step = parts;
-        if (scales) {
-          all.split->scales = file, all.split->scales_offset = tensor.offset;
-          continue;
-        }
-        all.stored_name = tensor.name;
-        all.dimensions = 3;
-        all.stored = {name, dtype::mxfp4, experts * rows, columns, file, tensor.offset, tensor.bytes / parts};
-        continue;
-      }
-      const std::uint64_t element = info(*tensor.type).block_bytes;
-      checkpoint_tensor out;
-      out.stored_name = tensor.name;
-      out.dimensions = bias ? 1 : 3;
-      out.stored = {name, *tensor.type,  bias ? 1 : experts * rows, bias ? experts * rows : columns,
-                    file, tensor.offset, tensor.bytes / parts};
-      if (bias && both)
-        out.pieces = {{.file = file,
-                       .offset = tensor.offset + part * element,
-                       .rows = 1,
-                       .columns = experts * rows,
-                       .row_stride = parts * experts * rows,
-                       .column_stride = parts}};
-      for (std::uint64_t e = 0; !bias && e < experts; ++e)
-        out.pieces.push_back({.file = file,
-                              .offset = tensor.offset + (e * columns * parts * rows + part) * element,
-                              .row0 = e * rows,
-                              .rows = rows,
-                              .columns = columns,
-                              .row_stride = parts,
-                              .column_stride = parts * rows});
-      builder_.add(std::move(out));
+    for (std::uint64_t part = 0; part < its->parts; ++part) {
+      const std::string name = its->name("blk." + layer.substr(layers.size()), part);
+      if (its->coded()) add_coded_experts(tensor, file, *its, name, part);
+      else builder_.add(its->plain_tensor(tensor, file, name, part));
     }
+  }
+  /// Notes the codes or the scales of a matrix in MXFP4, which are two tensors of a folder.
+  template <class Tensor>
+  void add_coded_experts(const Tensor& tensor, const mapped_file* file, const joined_experts& its,
+                         const std::string& name, std::uint64_t part) {
+    checkpoint_tensor& all = split_experts_[name];
+    if (!all.split) all.split.emplace();
+    all.split->row0 = part, all.split->row_step = its.parts;
+    if (its.scales) {
+      all.split->scales = file, all.split->scales_offset = tensor.offset;
+      return;
+    }
+    all.stored_name = tensor.name;
+    all.dimensions = 3;
+    all.stored = {name, dtype::mxfp4,  its.experts * its.rows,  its.columns,
+                  file, tensor.offset, tensor.bytes / its.parts};
   }
 
   template <class Tensor>

@@ -65,9 +65,9 @@ struct checkpoint_tensor {
   std::vector<tensor_piece> pieces;  ///< the parts of a tensor whose rows do not simply follow one another from
                                      ///< stored.offset: floats with strides, or in several files
 
-  std::optional<split_mxfp4> split;  ///< where stored.type is mxfp4: the scales; stored.offset is that of the codes
+  std::optional<split_mxfp4> split;  ///< where stored.type is mxfp4: the scales; stored.offset is the codes' offset
 
-  std::optional<transposed_heads> transposed;  ///< stored.type is f16; stored.offset is that of the file's matrix
+  std::optional<transposed_heads> transposed;  ///< stored.type is f16; stored.offset is the offset of the file's matrix
 
   std::vector<low_rank_addend> added;  ///< products that are added to the values, in the order of the file
                                        ///< (lora_adapter.hpp)

@@ -14,6 +14,7 @@
 
 namespace intaglio::io {
 
+/// XXH3 of bytes, 64 bits.
 inline std::uint64_t checksum(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 /// XXH3 of bytes that are added piece by piece.

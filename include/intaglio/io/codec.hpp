@@ -45,6 +45,7 @@ namespace codec_lanes {
 // Eight bytes at a time in a 64-bit word, because compilers do not vectorise the plain loops at -O2.
 inline constexpr std::uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
 
+/// Eight bytes as a word.
 inline std::uint64_t load(const std::uint8_t* from) {
   std::uint64_t out;
   std::memcpy(&out, from, 8);
@@ -95,26 +96,32 @@ inline void tq2_0_codes(const std::uint8_t* block, std::int8_t* out) {
 
 namespace codec_blocks {
 
+/// Two bytes as a little-endian number.
 inline std::uint16_t u16_at(const std::uint8_t* bytes) {
   std::uint16_t out;
   std::memcpy(&out, bytes, 2);
   return out;
 }
+/// Two bytes as an f16.
 inline float f16_at(const std::uint8_t* bytes) { return f16_rows::widen(u16_at(bytes)); }
 
+/// The values of 256 codes with a scale. @shape codes, out: [256]
 inline void scaled_codes(const std::int8_t* codes, float d, float* out) {
   for (std::size_t j = 0; j < 256; ++j) out[j] = static_cast<float>(codes[j]) * d;
 }
+/// Decodes a block of TQ1_0. @param block 54 bytes  @shape out: [256]
 inline void tq1_0(const std::uint8_t* block, float* out) {
   std::array<std::int8_t, 256> codes;
   tq1_0_codes(block, codes.data());
   scaled_codes(codes.data(), f16_at(block + 52), out);
 }
+/// Decodes a block of TQ2_0. @param block 66 bytes  @shape out: [256]
 inline void tq2_0(const std::uint8_t* block, float* out) {
   std::array<std::int8_t, 256> codes;
   tq2_0_codes(block, codes.data());
   scaled_codes(codes.data(), f16_at(block + 64), out);
 }
+/// Decodes blocks that follow each other. @shape out: [blocks, block_elements]
 template <void (*decode)(const std::uint8_t*, float*)>
 void each(const std::uint8_t* bytes, std::size_t blocks, std::size_t block_bytes, std::size_t block_elements,
           float* out) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Encoding blocks of Q4_K and Q6_K: searches the scales that lose the least, by the steps of ggml's
-// quantize_row_q4_K_ref and quantize_row_q6_K_ref (ggml-quants.c). The bytes are those that llama-quantize writes
+// quantize_row_q4_K_ref and quantize_row_q6_K_ref (ggml-quants.c). The bytes equal those that llama-quantize writes
 // without an importance matrix.
 #pragma once
 
@@ -165,6 +165,7 @@ inline void encode_overflow(std::uint8_t* block, std::size_t bytes, std::size_t 
   std::memcpy(block + scale, &infinity, 2);
 }
 
+/// Encodes a block of Q4_K. @shape x: [256]; block: 144 bytes
 INTAGLIO_UNFUSED inline void encode_q4_k(const float* x, std::uint8_t* block) {
   INTAGLIO_UNFUSED_BODY
   const std::array<affine_search, 2> found{affine_search(x), affine_search(x + 128)};
@@ -211,6 +212,7 @@ INTAGLIO_UNFUSED inline void encode_q4_k(const float* x, std::uint8_t* block) {
       block[16 + 32 * k + l] = static_cast<std::uint8_t>(codes[64 * k + l] | (codes[64 * k + 32 + l] << 4));
 }
 
+/// Encodes a block of Q6_K. @shape x: [256]; block: 210 bytes
 INTAGLIO_UNFUSED inline void encode_q6_k(const float* x, std::uint8_t* block) {
   INTAGLIO_UNFUSED_BODY
   const std::array<symmetric_search, 4> found{symmetric_search(x), symmetric_search(x + 64), symmetric_search(x + 128),

@@ -15,14 +15,16 @@
 
 namespace intaglio::io {
 
+/// What the library does with a key of config.json.
 enum class config_key_use : std::uint8_t {
-  read,      ///< by the reader of the file, or by that of the tokenizer
+  read,      ///< by the reader of the file or of the tokenizer
   harmless,  ///< not part of the computation
   training,  ///< has an effect only in training: warned of where it is not 0
   off,       ///< must be false, 0 or empty
   own,       ///< read in families that have the key; in others it must be false, 0 or empty
 };
 
+/// A key of config.json, and which models have it.
 struct config_key_rule {
   short_name<46> key;
   config_key_use use = config_key_use::read;

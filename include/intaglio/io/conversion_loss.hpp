@@ -13,6 +13,7 @@
 
 namespace intaglio::io {
 
+/// Differences of values before and after a conversion.
 struct conversion_loss {
   std::uint64_t values = 0;
   double largest = 0;        ///< of |after - before|
@@ -21,7 +22,7 @@ struct conversion_loss {
 
   /// Root mean square of the differences.
   double rms() const { return values == 0 ? 0 : std::sqrt(squares / static_cast<double>(values)); }
-  /// Root mean square of the differences, relative to that of the values.
+  /// Root mean square of the differences, divided by the root mean square of the values.
   double relative() const { return value_squares == 0 ? 0 : std::sqrt(squares / value_squares); }
 
   /// @param before, after: of one length

@@ -55,13 +55,13 @@ class model_converter {
   convert_report run() {
     gguf_ ? gguf_->begin() : safetensors_->begin();
     const unsigned threads = worker_threads(options_.threads);
-    std::vector<chunk_place> places(threads == 1 ? 1 : 2 * std::size_t{threads});
+    std::vector<chunk_buffer> buffers(threads == 1 ? 1 : 2 * std::size_t{threads});
     if (gguf_)
       for (const auto& [name, factors] : gguf_rope_factors(model_)) gguf_->write(std::as_bytes(std::span(factors)));
     ordered_work(
-        threads, places.size(), chunks_.size(),
-        [&](std::size_t item, std::size_t slot) { encoder_.make(chunks_[item], places[slot]); },
-        [&](std::size_t item, std::size_t slot) { take(chunks_[item], places[slot]); });
+        threads, buffers.size(), chunks_.size(),
+        [&](std::size_t item, std::size_t slot) { encoder_.make(chunks_[item], buffers[slot]); },
+        [&](std::size_t item, std::size_t slot) { take(chunks_[item], buffers[slot]); });
     report("");
     warn_rounded();
     model_.expect_unchanged();
@@ -234,7 +234,7 @@ class model_converter {
   }
 
   /// Writes chunks in order and sums up, on the calling thread.
-  void take(const tensor_chunk& part, const chunk_place& in) {
+  void take(const tensor_chunk& part, const chunk_buffer& in) {
     planned_tensor& tensor = *part.tensor;
     const stored_tensor& stored = tensor.source->stored;
     if (part.row == 0) report(stored.name);

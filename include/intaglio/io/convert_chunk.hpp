@@ -38,7 +38,7 @@ struct tensor_chunk {
   std::uint64_t row, rows;
 };
 /// Buffers of one thread.
-struct chunk_place {
+struct chunk_buffer {
   std::vector<std::byte> bytes, turned;
   std::vector<float> values, again;
   std::vector<std::int8_t> codes;
@@ -52,7 +52,7 @@ class chunk_encoder {
   explicit chunk_encoder(const checkpoint& model) : model_(&model) {}
 
   /// Reads and encodes a chunk; on any thread.
-  void make(const tensor_chunk& part, chunk_place& in) {
+  void make(const tensor_chunk& part, chunk_buffer& in) {
     in.loss = {};
     if (part.tensor->ternary) return make_ternary(part, in);
     const planned_tensor& tensor = *part.tensor;
@@ -132,7 +132,7 @@ class chunk_encoder {
     rows.swap(spare);
   }
 
-  void make_ternary(const tensor_chunk& part, chunk_place& in) {
+  void make_ternary(const tensor_chunk& part, chunk_buffer& in) {
     planned_tensor& tensor = *part.tensor;
     const stored_tensor& stored = tensor.source->stored;
     std::call_once(tensor.opened, [&] { tensor.codes.emplace(model_->ternary(*tensor.source)); });

@@ -16,11 +16,12 @@
 
 namespace intaglio::io {
 
+/// Options of converting a model.
 struct convert_options {
   /// The codec of the matrices. BitNet: i2_s tq1_0 tq2_0 f32 f16 bf16; other models: f32 f16 bf16, blocks that
   /// is_encodable names, bcml1; safetensors: f32 f16 bf16.
   dtype codec = dtype::i2_s;
-  /// The codec of token embedding and head. The default is that of the matrices, but f16 for ternary ones and bcml1.
+  /// The codec of token embedding and head. The default is the matrices' codec, but f16 for ternary codecs and bcml1.
   std::optional<dtype> embedding = std::nullopt;
   i2s_layout layout = i2s_layout::block128;  ///< layout of I2_S tensors in the input; the output is always block128
   unsigned threads = 0;                      ///< threads that read and encode; 0: one for each processor

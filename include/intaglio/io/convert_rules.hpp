@@ -19,7 +19,7 @@
 
 namespace intaglio::io {
 
-/// general.file_type of a GGUF file: llama.cpp's LLAMA_FTYPE; 40 is that of the fork for BitNet. Absent where the codec
+/// general.file_type of a GGUF file: llama.cpp's LLAMA_FTYPE; 40 comes from the fork for BitNet. Absent where the codec
 /// has none.
 constexpr std::optional<std::uint32_t> gguf_file_type(dtype codec) {
   switch (codec) {

@@ -13,6 +13,7 @@
 
 namespace intaglio::io {
 
+/// Tables for eight bytes at a time.
 using crc32_tables = std::array<std::array<std::uint32_t, 256>, 8>;
 
 /// The tables of the checksum. The first call computes them, because 8 KiB in each program cost more.

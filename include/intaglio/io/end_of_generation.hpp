@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The tokens that end a generation: those that the model's files name, and control tokens with known texts. The texts
-// are those of llama.cpp's llama-vocab.cpp.
+// come from llama.cpp's llama-vocab.cpp.
 #pragma once
 
 #include <algorithm>
@@ -40,6 +40,7 @@ inline constexpr std::array<std::string_view, 22> end_of_generation_texts{
     "<\xEF\xBD\x9C"
     "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"};
 
+/// Whether a control token with this text ends a generation.
 constexpr bool is_end_text(std::string_view text) {
   return std::find(end_of_generation_texts.begin(), end_of_generation_texts.end(), text) !=
          end_of_generation_texts.end();

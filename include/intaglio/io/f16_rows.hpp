@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Converts rows of f16 to f32 and back, with F16C where the machine has it; the bits are those of core/float16.hpp.
+// Converts rows of f16 to f32 and back, with F16C where the machine has it; the bits equal the results of
+// core/float16.hpp.
 #pragma once
 
 #include <bit>

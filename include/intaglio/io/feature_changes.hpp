@@ -13,7 +13,9 @@
 
 namespace intaglio::io {
 
+/// The kinds of changes of a feature.
 enum class feature_edit : std::uint32_t { insert = 1, update = 2, remove = 3, restore = 4 };
+/// The name of a kind of change.
 constexpr std::string_view name(feature_edit edit) {
   return edit == feature_edit::insert   ? "insert"
          : edit == feature_edit::update ? "update"

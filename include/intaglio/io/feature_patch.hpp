@@ -82,7 +82,7 @@ class feature_patch final : public feature_changes {
     return found != overlay_.end() && found->second[0].empty();
   }
   /// The number that a new feature of a layer gets: the lowest removed one, else the next behind the last.
-  std::uint32_t place(std::uint32_t layer) const {
+  std::uint32_t next_feature(std::uint32_t layer) const {
     for (auto at = overlay_.lower_bound({layer, 0}); at != overlay_.end() && at->first.first == layer; ++at)
       if (at->second[0].empty()) return at->first.second;
     return features(layer);
@@ -184,9 +184,9 @@ class feature_patch final : public feature_changes {
     const bool ternary = index_->layer(change.layer)[feature_vector::gate].type == dtype::i2_s;
     if (change.edit == feature_edit::insert && !is_removed(change.layer, change.feature)) {
       if (ternary)
-        return "the place of a removed feature: a ternary FFN has a norm over its features, whose number it keeps";
+        return "the number of a removed feature: a ternary FFN has a norm over its features, whose number it keeps";
       if (change.feature != count)
-        return "a new feature behind the last, " + std::to_string(count) + ", or in the place of a removed one";
+        return "a new feature behind the last, " + std::to_string(count) + ", or the number of a removed one";
       if (count >= config_limits::intermediate_size)
         return "at most " + std::to_string(config_limits::intermediate_size) + " features";
     }

@@ -62,73 +62,19 @@ class feature_router {
   /// numbers that are not finite
   static feature_router open(const std::filesystem::path& path, const feature_index& index) {
     const mapped_file file(path);
-    const std::uint64_t size = file.size();
-    std::uint64_t at = 0;
-    const auto refuse = [&](std::uint64_t offset, std::string what, std::string expected = {},
-                            std::string found = {}) -> void {
-      throw file_error(file.path(), offset, std::move(what), std::move(expected), std::move(found));
-    };
-    const auto read = [&](auto out, std::string_view what) {
-      const auto bytes = std::as_writable_bytes(out);
-      if (size - at < bytes.size())
-        refuse(at, "the file ends inside the " + std::string(what), std::to_string(bytes.size()) + " bytes more",
-               std::to_string(size - at));
-      file.read(at, bytes);
-      at += bytes.size();
-    };
+    reader from{file};
     const header wanted = header_of(index);
-    header found;
-    read(std::span(&found, 1), "header");
-    if (found.magic != wanted.magic)
-      refuse(0, "not a router of features", std::string(wanted.magic.data(), wanted.magic.size()),
-             printable(std::string_view(found.magic.data(), found.magic.size())));
-    if (found.identity != wanted.identity || found.hidden_size != wanted.hidden_size || found.layers != wanted.layers)
-      refuse(8, "a router of another index",
-             feature_json::hex8(wanted.identity) + ", hidden_size " + std::to_string(wanted.hidden_size) + ", " +
-                 std::to_string(wanted.layers) + " layers",
-             feature_json::hex8(found.identity) + ", hidden_size " + std::to_string(found.hidden_size) + ", " +
-                 std::to_string(found.layers) + " layers");
+    from.expect_header(wanted);
     std::vector<router_layer> layers;
-    for (std::uint32_t layer = 0; layer < index.layers(); ++layer) {
-      const std::string where = "router of layer " + std::to_string(layer);
-      const std::uint64_t start = at;
-      std::array<std::uint32_t, 2> sizes{};
-      read(std::span(sizes), where);
-      const std::uint32_t features = index.layer(layer).features;
-      if (sizes[1] != features)
-        refuse(start + 4, where + ": features", std::to_string(features), std::to_string(sizes[1]));
-      if (sizes[0] == 0 || sizes[0] > (std::min)(features, most_experts))
-        refuse(start, where + ": experts", "1 to " + std::to_string((std::min)(features, most_experts)),
-               std::to_string(sizes[0]));
-      const std::uint64_t rest =
-          4 * (std::uint64_t{features} + sizes[0] + std::uint64_t{sizes[0]} * wanted.hidden_size);
-      if (size - at < rest)
-        refuse(at, "the file ends inside the " + where, std::to_string(rest) + " bytes more",
-               std::to_string(size - at));
-      router_layer& of = layers.emplace_back();
-      of.expert_of.resize(features);
-      of.bias.resize(sizes[0]);
-      of.weights.resize(std::size_t{sizes[0]} * wanted.hidden_size);
-      read(std::span(of.expert_of), where);
-      read(std::span(of.bias), where);
-      read(std::span(of.weights), where);
-    }
-    const std::uint64_t end = at;
-    std::uint32_t stated = 0, sum = 0;
-    read(std::span(&stated, 1), "checksum");
-    if (at != size) refuse(at, "bytes behind the checksum", "none", std::to_string(size - at));
-    std::vector<std::byte> part;
-    for (std::uint64_t from = 0; from < end; from += part.size()) {
-      part.resize(static_cast<std::size_t>((std::min<std::uint64_t>)(end - from, std::uint64_t{1} << 18)));
-      file.read(from, part);
-      sum = crc32(part, sum);
-    }
-    if (sum != stated) refuse(end, "checksum", feature_json::hex8(stated), feature_json::hex8(sum));
+    for (std::uint32_t layer = 0; layer < index.layers(); ++layer)
+      layers.push_back(
+          from.layer("router of layer " + std::to_string(layer), index.layer(layer).features, wanted.hidden_size));
+    from.expect_checksum();
     for (std::uint32_t layer = 0; layer < layers.size(); ++layer)
       if (const std::string fault = fault_of(layers[layer], index.layer(layer).features, wanted.hidden_size);
           !fault.empty())
-        refuse(sizeof(header), "router of layer " + std::to_string(layer),
-               "every expert with features, every feature with an expert, finite numbers", fault);
+        from.refuse(sizeof(header), "router of layer " + std::to_string(layer),
+                    "every expert with features, every feature with an expert, finite numbers", fault);
     return {index, std::move(layers)};
   }
 
@@ -205,6 +151,75 @@ class feature_router {
   struct header {
     std::array<char, 8> magic{'I', 'N', 'T', 'R', 'O', 'U', 'T', '1'};
     std::uint32_t identity = 0, hidden_size = 0, layers = 0, zero = 0;
+  };
+  /// Reads a router's file from its beginning. Errors name the file and the offset.
+  struct reader {
+    const mapped_file& file;
+    std::uint64_t at = 0;
+
+    [[noreturn]] void refuse(std::uint64_t offset, std::string what, std::string expected = {},
+                             std::string found = {}) const {
+      throw file_error(file.path(), offset, std::move(what), std::move(expected), std::move(found));
+    }
+    void expect_left(std::uint64_t bytes, std::string_view what) const {
+      if (file.size() - at < bytes)
+        refuse(at, "the file ends inside the " + std::string(what), std::to_string(bytes) + " bytes more",
+               std::to_string(file.size() - at));
+    }
+    template <class T, std::size_t Count>
+    void read(std::span<T, Count> out, std::string_view what) {
+      const auto bytes = std::as_writable_bytes(out);
+      expect_left(bytes.size(), what);
+      file.read(at, bytes);
+      at += bytes.size();
+    }
+
+    void expect_header(const header& wanted) {
+      header found;
+      read(std::span(&found, 1), "header");
+      if (found.magic != wanted.magic)
+        refuse(0, "not a router of features", std::string(wanted.magic.data(), wanted.magic.size()),
+               printable(std::string_view(found.magic.data(), found.magic.size())));
+      if (found.identity != wanted.identity || found.hidden_size != wanted.hidden_size || found.layers != wanted.layers)
+        refuse(8, "a router of another index", text_of(wanted), text_of(found));
+    }
+    static std::string text_of(const header& of) {
+      return feature_json::hex8(of.identity) + ", hidden_size " + std::to_string(of.hidden_size) + ", " +
+             std::to_string(of.layers) + " layers";
+    }
+    router_layer layer(const std::string& where, std::uint32_t features, std::uint32_t hidden_size) {
+      const std::uint64_t start = at;
+      std::array<std::uint32_t, 2> sizes{};
+      read(std::span(sizes), where);
+      if (sizes[1] != features)
+        refuse(start + 4, where + ": features", std::to_string(features), std::to_string(sizes[1]));
+      if (sizes[0] == 0 || sizes[0] > (std::min)(features, most_experts))
+        refuse(start, where + ": experts", "1 to " + std::to_string((std::min)(features, most_experts)),
+               std::to_string(sizes[0]));
+      expect_left(4 * (std::uint64_t{features} + sizes[0] + std::uint64_t{sizes[0]} * hidden_size), where);
+      router_layer out;
+      out.expert_of.resize(features);
+      out.bias.resize(sizes[0]);
+      out.weights.resize(std::size_t{sizes[0]} * hidden_size);
+      read(std::span(out.expert_of), where);
+      read(std::span(out.bias), where);
+      read(std::span(out.weights), where);
+      return out;
+    }
+    /// Reads the checksum of everything before it, which ends the file.
+    void expect_checksum() {
+      const std::uint64_t end = at;
+      std::uint32_t stated = 0, sum = 0;
+      read(std::span(&stated, 1), "checksum");
+      if (at != file.size()) refuse(at, "bytes behind the checksum", "none", std::to_string(file.size() - at));
+      std::vector<std::byte> part;
+      for (std::uint64_t from = 0; from < end; from += part.size()) {
+        part.resize(static_cast<std::size_t>((std::min<std::uint64_t>)(end - from, std::uint64_t{1} << 18)));
+        file.read(from, part);
+        sum = crc32(part, sum);
+      }
+      if (sum != stated) refuse(end, "checksum", feature_json::hex8(stated), feature_json::hex8(sum));
+    }
   };
   static header header_of(const feature_index& index) {
     header out;

@@ -20,7 +20,9 @@ namespace intaglio::io {
 
 /// The vectors of a feature: gate decides when it is active, up scales it, and down is what it writes.
 enum class feature_vector : std::uint8_t { gate, up, down };
+/// All vectors of a feature, in the order of the enumeration.
 inline constexpr feature_vector feature_vectors[] = {feature_vector::gate, feature_vector::up, feature_vector::down};
+/// The name of a vector of a feature.
 constexpr std::string_view name(feature_vector which) {
   return which == feature_vector::gate ? "gate" : which == feature_vector::up ? "up" : "down";
 }
@@ -29,13 +31,16 @@ constexpr std::string_view name(feature_vector which) {
 /// w, and the code (0, 1, 2 for -1, 0, +1) of its column c is at bit 8 (c % 4) + 2 (c / 4), as in
 /// kernels/ternary_layout.hpp. All rows of a matrix share one scale, which the manifest has.
 inline constexpr std::uint32_t ternary_word_columns = 16;
+/// The bit at which a column's code begins in its ternary word.
 constexpr std::uint32_t ternary_word_shift(std::uint32_t column) { return 8 * (column % 4) + 2 * (column / 4); }
 
 /// The name of a type in the manifest.
 constexpr std::string_view feature_type_name(dtype type) { return type == dtype::i2_s ? "ternary" : name(type); }
+/// Whether vectors of a feature index may have a type.
 constexpr bool is_feature_type(dtype type) {
   return type == dtype::i2_s || (is_decodable(type) && type != dtype::tq1_0 && type != dtype::tq2_0);
 }
+/// The type with a name in the manifest; absent for other names.
 constexpr std::optional<dtype> feature_type_from_name(std::string_view text) {
   for (const auto& row : dtype_table)
     if (is_feature_type(row.type) && feature_type_name(row.type) == text) return row.type;

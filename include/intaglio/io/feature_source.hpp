@@ -214,15 +214,15 @@ class checkpoint_features : public feature_source {
     const std::uint64_t columns = config().hidden_size, features = described_.features,
                         row = feature_row_bytes(described_[which].type, columns);
     const std::uint64_t step = (std::max<std::uint64_t>)(1, chunk_elements / columns);
-    std::vector<std::vector<std::byte>> places(threads == 1 ? 1 : 2 * std::size_t{threads});
+    std::vector<std::vector<std::byte>> buffers(threads == 1 ? 1 : 2 * std::size_t{threads});
     ordered_work(
-        threads, places.size(), static_cast<std::size_t>((features + step - 1) / step),
+        threads, buffers.size(), static_cast<std::size_t>((features + step - 1) / step),
         [&](std::size_t item, std::size_t slot) {
           const std::uint64_t first = item * step, count = (std::min)(step, features - first);
-          places[slot].resize(static_cast<std::size_t>(count * row));
-          read_some(layer, which, first, count, places[slot]);
+          buffers[slot].resize(static_cast<std::size_t>(count * row));
+          read_some(layer, which, first, count, buffers[slot]);
         },
-        [&](std::size_t, std::size_t slot) { sink(places[slot]); });
+        [&](std::size_t, std::size_t slot) { sink(buffers[slot]); });
   }
 
   /// Reads rows of down in the checkpoint's order, [count, intermediate_size], one expert's matrix behind the other; on
@@ -254,19 +254,19 @@ class checkpoint_features : public feature_source {
         std::clamp<std::size_t>(static_cast<std::size_t>(turn_bytes_ / sizeof(T)) / columns, 1, features);
     const std::size_t step = (std::max<std::size_t>)(1, static_cast<std::size_t>(chunk_elements) / features);
     std::vector<T> turned(at_once * columns);
-    std::vector<std::vector<T>> places(threads == 1 ? 1 : 2 * std::size_t{threads});
+    std::vector<std::vector<T>> buffers(threads == 1 ? 1 : 2 * std::size_t{threads});
     std::vector<std::byte> bytes;
     for (std::size_t begin = 0; begin < features; begin += at_once) {
       const std::size_t end = (std::min)(features, begin + at_once);
       ordered_work(
-          threads, places.size(), (columns + step - 1) / step,
+          threads, buffers.size(), (columns + step - 1) / step,
           [&](std::size_t item, std::size_t slot) {
             const std::size_t first = item * step, count = (std::min)(step, columns - first);
-            places[slot].resize(count * features);
-            read_down(layer, expert * columns + first, count, std::span<T>(places[slot]));
+            buffers[slot].resize(count * features);
+            read_down(layer, expert * columns + first, count, std::span<T>(buffers[slot]));
             for (std::size_t f = begin; f < end; ++f)
               for (std::size_t r = 0; r < count; ++r)
-                turned[(f - begin) * columns + first + r] = places[slot][r * features + f];
+                turned[(f - begin) * columns + first + r] = buffers[slot][r * features + f];
           },
           [](std::size_t, std::size_t) {});
       const std::size_t rows = (std::max<std::size_t>)(1, static_cast<std::size_t>(chunk_elements) / columns);

@@ -10,6 +10,7 @@
 
 namespace intaglio::io {
 
+/// How much of a file is done.
 struct file_progress {
   std::uint64_t bytes = 0, total_bytes = 0;
   std::size_t tensors = 0, total_tensors = 0;

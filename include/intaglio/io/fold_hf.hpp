@@ -45,7 +45,7 @@ class hf_feature_folder {
                            "a BitNet's folder");
     std::error_code ignored;
     if (std::filesystem::exists(out, ignored))
-      throw file_error(out.string(), std::nullopt, "the new folder", "a place where nothing is", "something");
+      throw file_error(out.string(), std::nullopt, "the new folder", "a name that is not in use", "something");
     const std::uint32_t features = index_.config().intermediate_size;
     for (const changed_feature& each : patch.changed()) changed_.insert(each.layer);
     features_ = new_features_ = features;

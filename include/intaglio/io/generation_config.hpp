@@ -44,6 +44,7 @@ struct text_changing_key {
   std::string_view key;
   std::optional<double> neutral;
 };
+/// Keys of generation_config.json that change greedy text.
 inline constexpr std::array<text_changing_key, 21> text_changing_keys{{
     {"repetition_penalty", 1},
     {"encoder_repetition_penalty", 1},

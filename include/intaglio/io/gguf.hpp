@@ -14,7 +14,7 @@
 
 namespace intaglio::io {
 
-/// Metadata and tensor list of a model. The metadata is that of the first part.
+/// Metadata and tensor list of a model. The metadata comes from the first part.
 class gguf {
  public:
   /// @throws file_error; for a split model also where parts are missing or do not belong together

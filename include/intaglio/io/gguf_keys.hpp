@@ -18,6 +18,7 @@ namespace intaglio::io {
 /// The key of the input type of a Llama's ternary layers, i8 or f32, where the codec does not determine it.
 inline constexpr std::string_view activation_type_key = "intaglio.activation_type";
 
+/// What the library does with a key of GGUF.
 enum class gguf_key_use : std::uint8_t {
   read,              ///< by gguf_config
   harmless,          ///< not part of the computation

@@ -131,7 +131,7 @@ class gguf_layers : public gguf_rope {
     c.sparse_deviations = std::fabs(snapped - one) < 1e-5 ? static_cast<float>(snapped) : one;
   }
 
-  /// The number of one kind of layer, and that of the other kind, which is 0 where both are equal.
+  /// Two numbers: of one kind of layer and of the other kind. The second one is 0 where both are equal.
   template <class Kind>
   [[gnu::cold]] std::pair<std::uint32_t, std::uint32_t> by_kind(std::string_view tail, Kind&& first) const {
     const std::string name = key(tail);

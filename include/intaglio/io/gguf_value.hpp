@@ -16,6 +16,7 @@ namespace intaglio::io {
 /// Type of a metadata value, with the numbers in the file.
 enum class gguf_type : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, string, array, u64, i64, f64 };
 
+/// The name of a type in errors.
 constexpr std::string_view name(gguf_type type) {
   constexpr std::string_view names[] = {"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
                                         "bool", "string", "array", "u64", "i64", "f64"};
@@ -27,6 +28,7 @@ constexpr std::uint32_t size_of(gguf_type type) {
   return static_cast<std::uint32_t>(type) < 13 ? sizes[static_cast<std::uint32_t>(type)] : 0;
 }
 
+/// The type of a value that is read as T.
 template <class T>
 inline constexpr gguf_type gguf_type_of = gguf_type::array;  // no type
 template <>

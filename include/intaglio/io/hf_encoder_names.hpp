@@ -68,7 +68,7 @@ constexpr bool is_score_head(std::string_view name, score_layers head) {
   return head == score_layers::pooler_and_classifier && !two &&
          (name.starts_with("pooler.dense.") || name.starts_with("classifier."));
 }
-/// Whether a tensor belongs to a head that embeddings do not need: that of the training, and the pooler in front of it.
+/// Whether a tensor belongs to a head that embeddings do not need: the head used in training, or its pooler.
 constexpr bool is_encoder_head(std::string_view name) {
   name = without_model(name);
   for (const std::string_view prefix : {"pooler.", "cls.", "lm_head.", "classifier.", "dense.", "head.", "decoder."})

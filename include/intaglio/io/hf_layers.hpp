@@ -159,7 +159,7 @@ class hf_layers : public hf_rope {
     c.no_rope_layer_interval = static_cast<std::uint32_t>(every);
   }
 
-  /// Reads windows: those of Mistral and of some Mixtrals are in all layers, Gemma 3's in all but every sixth.
+  /// Reads windows: Mistral and some Mixtrals have them in all layers, Gemma 3 in all but every sixth.
   /// transformers 5 lists the kind of each layer.
   [[gnu::cold]] void read_windows(const json_place& text) {
     decoder_config& c = out_.config;

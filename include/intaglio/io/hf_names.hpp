@@ -221,7 +221,8 @@ inline constexpr std::array<hf_part, 2> hf_stream_matrices{
 inline constexpr std::array<hf_part, 2> hf_aliases{
     {{"shared_mlp.input_linear", "ffn_gate_up"}, {"shared_mlp.output_linear", "ffn_down"}}};
 
-/// What follows a matrix's name in that of its own norm: microsoft's bitnet-embedding, and transformers' AutoBitLinear.
+/// The suffix that turns a matrix's name into the name of its own norm: microsoft's bitnet-embedding, and transformers'
+/// AutoBitLinear.
 inline constexpr std::array<std::string_view, 2> projection_norm_ends{".norm", ".rms_norm"};
 
 /// The GGUF name of a tensor; "model.layers.0.mlp.up_proj.weight_scale" becomes "blk.0.ffn_up.weight_scale". Absent for

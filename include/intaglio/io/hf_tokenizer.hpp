@@ -302,10 +302,10 @@ inline bool byte_level_nfc(const json_place& normalizer) {
                       : added["special"].boolean_or(false) ? token_type::control
                                                            : token_type::user_defined;
     const auto end = all.begin() + static_cast<std::ptrdiff_t>(ordinary);
-    const auto place = std::lower_bound(all.begin(), end, id, [](const token& t, std::uint64_t i) { return t.id < i; });
-    if (place == end || place->id != id) all.push_back({id, text, type});
-    else if (place->text == text) place->type = type;
-    else added["content"].refuse("'" + printable(place->text) + "', the text of that id in model.vocab");
+    const auto known = std::lower_bound(all.begin(), end, id, [](const token& t, std::uint64_t i) { return t.id < i; });
+    if (known == end || known->id != id) all.push_back({id, text, type});
+    else if (known->text == text) known->type = type;
+    else added["content"].refuse("'" + printable(known->text) + "', the text of that id in model.vocab");
   }
   sort_once(all, by_id);
   const std::uint64_t limit = id_limit(all.size());
@@ -479,7 +479,7 @@ inline bool byte_level_nfc(const json_place& normalizer) {
   return out;
 }
 
-/// Reads a vocabulary from a Hugging Face directory. @throws file_error naming file and place: missing, malformed, not
+/// Reads a vocabulary from a Hugging Face directory. @throws file_error naming file and key: missing, malformed, not
 /// supported
 inline vocabulary vocabulary_from_hf_directory(const std::filesystem::path& directory) {
   const auto path = directory / "tokenizer.json";

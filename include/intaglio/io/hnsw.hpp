@@ -240,7 +240,7 @@ inline hnsw_build_report build_hnsw(const feature_index& index, const hnsw_build
     if (layer < report.kept) kept += index.layer(layer).features * row;
   }
   std::atomic<std::uint64_t> added = 0;
-  const auto tell = [&] {
+  const auto report_progress = [&] {
     progress.tensors = manifest.layers.size();
     progress.bytes = kept + added * row;
     if (options.progress) options.progress(progress);
@@ -265,7 +265,7 @@ inline hnsw_build_report build_hnsw(const feature_index& index, const hnsw_build
       made.push_back(begun(layer));
     for (auto& each : made) {
       progress.tensor = "gates";
-      do tell();
+      do report_progress();
       while (each.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout);
       const std::vector<std::byte> bytes = each.get();
       index.expect_unchanged();
@@ -274,7 +274,7 @@ inline hnsw_build_report build_hnsw(const feature_index& index, const hnsw_build
       file.commit();
       manifest.layers.push_back({bytes.size(), crc32(bytes)});
       write_feature_graph_manifest(index.path(), manifest);
-      tell();
+      report_progress();
     }
   }
   for (const feature_graph_layer& each : manifest.layers) report.bytes += each.bytes;

@@ -41,10 +41,13 @@ struct scope {
   }
 };
 
+/// A compiled expression, which gives its value in a scope.
 using expression = std::function<value(const std::shared_ptr<scope>&)>;
 
+/// The operator ~: both operands as text.
 inline value concatenated(const value& a, const value& b) { return a.print() + b.print(); }
 
+/// The operator **.
 inline value power(const value& a, const value& b) {
   if (a.is_float() || b.is_float() || b.integer() < 0) return std::pow(a.number(), b.number());
   const std::int64_t base = a.integer(), exponent = b.integer();
@@ -103,6 +106,7 @@ inline value arithmetic(const std::string& sign, const value& a, const value& b)
   return sign == "//" ? floor : x - floor * y;
 }
 
+/// A comparison by its sign: ==, !=, <, >, <= or >=.
 inline bool compared(const std::string& sign, const value& a, const value& b) {
   if (sign == "==") return a == b;
   if (sign == "!=") return !(a == b);

@@ -64,8 +64,8 @@ inline void write_json(const value& from, std::int64_t indent, std::size_t depth
 }
 
 inline std::string to_json(const arguments& a) {
-  const auto truth = [&](std::size_t place, const char* key) {
-    const value* found = a.find(place, key);
+  const auto truth = [&](std::size_t position, const char* key) {
+    const value* found = a.find(position, key);
     return found != nullptr && found->truth();
   };
   const value* indent = a.find(2, "indent");
@@ -202,7 +202,7 @@ inline value choose(const std::string& name, const arguments& a) {
 /// The filters sort, unique, min, max and dictsort.
 inline value ordered(const std::string& name, const arguments& a) {
   const bool dicts = name == "dictsort";
-  const auto argument = [&](std::size_t place, const char* key) { return a.find(place, key); };
+  const auto argument = [&](std::size_t position, const char* key) { return a.find(position, key); };
   const auto truth = [](const value* found, bool absent) { return found == nullptr ? absent : found->truth(); };
   const bool extreme = name == "min" || name == "max", unique = name == "unique";
   const bool cased_too = truth(argument(dicts || extreme || unique ? 1 : 2, "case_sensitive"), false);
@@ -251,14 +251,14 @@ inline value number_filter(const std::string& name, const arguments& a) {
   }
   // round: Python rounds by the decimal digits, exact ties to even.
   const value *precision = a.find(1, "precision"), *method = a.find(2, "method");
-  const std::int64_t places = precision == nullptr ? 0 : precision->integer();
-  if (places < 0 || places > 15) throw template_error("round: expected a precision 0 .. 15");
+  const std::int64_t digits_behind = precision == nullptr ? 0 : precision->integer();
+  if (digits_behind < 0 || digits_behind > 15) throw template_error("round: expected a precision 0 .. 15");
   const std::string how = method == nullptr ? "common" : method->text();
-  const double scale = std::pow(10.0, static_cast<double>(places));
+  const double scale = std::pow(10.0, static_cast<double>(digits_behind));
   if (how == "ceil") return std::ceil(of.number() * scale) / scale;
   if (how == "floor") return std::floor(of.number() * scale) / scale;
   char digits[400];
-  std::snprintf(digits, sizeof digits, "%.*f", static_cast<int>(places), of.number());
+  std::snprintf(digits, sizeof digits, "%.*f", static_cast<int>(digits_behind), of.number());
   return std::strtod(digits, nullptr);  // in the locale that snprintf used
 }
 

@@ -12,6 +12,7 @@
 
 namespace intaglio::io::jinja {
 
+/// The kinds of tokens of a template.
 enum class token_kind : std::uint8_t {
   data,
   print,
@@ -26,12 +27,14 @@ enum class token_kind : std::uint8_t {
   end
 };
 
+/// A token of a template, and its line, counted from 1.
 struct token {
   token_kind kind = token_kind::end;
   std::string text;
   std::size_t line = 1;
 };
 
+/// Splits a Jinja template into tokens.
 class lexer {
  public:
   explicit lexer(std::string_view source) {

@@ -19,8 +19,10 @@ namespace intaglio::io::jinja {
 /// How a part of a template ended.
 enum class flow : std::uint8_t { on, next_turn, leave_loop };
 
+/// A compiled part of a template, which appends its text to `out`.
 using statement = std::function<flow(const std::shared_ptr<scope>&, std::string& out)>;
 
+/// Compiles a Jinja template into statements.
 class template_parser : expression_parser {
  public:
   explicit template_parser(std::string_view source) : expression_parser(lexer(source).tokens()) {}

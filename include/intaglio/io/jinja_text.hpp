@@ -185,16 +185,16 @@ inline std::string formatted(std::string_view text, const list& given) {
 
 /// A method of strings; undefined where there is none of this name.
 inline value text_method(const std::string& text, const std::string& name) {
-  const auto optional_text = [](const arguments& a, std::size_t place, const char* key) -> std::optional<std::string> {
-    const value* found = a.find(place, key);
+  const auto optional_text = [](const arguments& a, std::size_t at, const char* key) -> std::optional<std::string> {
+    const value* found = a.find(at, key);
     return found == nullptr || found->is_none() ? std::nullopt : std::optional(found->text());
   };
-  const auto needed = [](const arguments& a, std::size_t place) -> const value& {
-    if (place >= a.positional.size()) throw template_error("a method of a string misses an argument");
-    return a.positional[place];
+  const auto needed = [](const arguments& a, std::size_t position) -> const value& {
+    if (position >= a.positional.size()) throw template_error("a method of a string misses an argument");
+    return a.positional[position];
   };
-  const auto count = [](const arguments& a, std::size_t place, const char* key) {
-    const value* found = a.find(place, key);
+  const auto count = [](const arguments& a, std::size_t position, const char* key) {
+    const value* found = a.find(position, key);
     return found == nullptr ? std::int64_t{-1} : found->integer();
   };
   const bool left = name == "lstrip", right = name == "rstrip";

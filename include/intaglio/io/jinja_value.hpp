@@ -34,6 +34,7 @@ struct undefined {
 };
 
 class value;
+/// A list of a template.
 using list = std::vector<value>;
 struct dict;
 
@@ -41,8 +42,9 @@ struct dict;
 struct arguments {
   std::vector<value> positional;
   std::vector<std::pair<std::string, value>> named;
-  const value* find(std::size_t place, std::string_view name) const;
+  const value* find(std::size_t position, std::string_view name) const;
 };
+/// A function that a template can call.
 using function = std::function<value(const arguments&)>;
 
 /// A value. Lists, dicts and functions are shared, as in Python.
@@ -125,8 +127,8 @@ struct dict {
   }
 };
 
-inline const value* arguments::find(std::size_t place, std::string_view name) const {
-  if (place < positional.size()) return &positional[place];
+inline const value* arguments::find(std::size_t position, std::string_view name) const {
+  if (position < positional.size()) return &positional[position];
   for (const auto& [known, found] : named)
     if (known == name) return &found;
   return nullptr;

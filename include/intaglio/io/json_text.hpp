@@ -15,6 +15,7 @@
 
 namespace intaglio::io {
 
+/// Limits of JSON texts that are read.
 struct json_limits {
   static constexpr std::size_t depth = 64;
   static constexpr std::size_t string_bytes = std::size_t{1} << 20;

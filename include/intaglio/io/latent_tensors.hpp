@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Matrices of latent attention (MLA), as files hold them and as models have them. A head's query has channels without
 // and channels with a rotation, which are rows of one matrix in files. Keys and values of a head are made from the
-// latent vector by one matrix in folders and in older GGUF files; models have two, that of keys transposed. Sources:
-// transformers, models/deepseek_v3; llama.cpp, src/models/deepseek2.cpp and its converter.
+// latent vector by one matrix in folders and in older GGUF files; models have two matrices, of which the keys' one is
+// transposed. Sources: transformers, models/deepseek_v3; llama.cpp, src/models/deepseek2.cpp and its converter.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace intaglio::io {
 
-/// Whether a name is that of a matrix that holds one matrix for each head of latent attention.
+/// Whether a name belongs to a matrix that holds one matrix for each head of latent attention.
 constexpr bool is_latent_heads(std::string_view name) {
   return name.ends_with(".attn_k_b.weight") || name.ends_with(".attn_v_b.weight");
 }
-/// Whether a name is that of a matrix with rows of rotated channels only.
+/// Whether a name belongs to a matrix with rows of rotated channels only.
 constexpr bool is_latent_rotated(std::string_view name) {
   return name.ends_with(".attn_q_rope.weight") || name.ends_with(".attn_k_rope.weight");
 }

@@ -135,7 +135,7 @@ class lora_adapter {
     if (to == nullptr) refuse(a, "a tensor of the model " + printable(model.path(), 120), "none of that name");
     if (model.config().projection_norm_eps != 0)  // an adapter's branch reads what is in front of that norm
       refuse(a, "an adapter of a model whose matrices have no norms of their own", "one that has them");
-    expect_place(a, *to, merged);
+    expect_matrix(a, *to, merged);
     const stored_tensor& its = to->stored;
     if (a.dimensions != 2 || b->dimensions != 2 || a.columns() != its.columns || b->rows() != its.rows ||
         a.rows() != b->columns())
@@ -147,7 +147,7 @@ class lora_adapter {
     out.a = values_of(a), out.b = values_of(*b);
     return {name, std::move(out)};
   }
-  void expect_place(const gguf_tensor& a, const checkpoint_tensor& to, bool merged) const {
+  void expect_matrix(const gguf_tensor& a, const checkpoint_tensor& to, bool merged) const {
     if (to.stored.name == "token_embd.weight")
       refuse(a, "an adapter of other matrices than the embedding", "the embedding's");
     if (to.stored_name != to.stored.name || !to.pieces.empty() || to.split || to.dimensions != 2 || is_vector(to.role))

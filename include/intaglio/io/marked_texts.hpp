@@ -14,6 +14,7 @@
 
 namespace intaglio::io {
 
+/// Marks texts of special tokens in data, so that a template prints them as plain text.
 class marked_texts {
  public:
   /// @param special texts of special tokens, the longest first; must outlive this object

@@ -28,6 +28,7 @@ struct merge_scratch {
   rank_queue queue;
 };
 
+/// Number of symbols up to which merging scans all pairs; longer pieces use a queue.
 inline constexpr std::size_t longest_scanned_piece = 48;
 
 /// Merges scratch.symbols in place. @param find find(const symbol& left, const symbol& right) gives a token_merge, with

@@ -58,6 +58,7 @@ constexpr std::uint32_t widest_head(const decoder_config& c) {
 /// Whether a model has parallel streams.
 constexpr bool has_streams_beside(const decoder_config& c) { return family_of(c.model_type).streams; }
 
+/// The ranges of a config's numbers.
 inline constexpr number_range number_ranges[] = {
     {"hidden_size", [](const decoder_config& c) -> double { return c.hidden_size; }, 1, config_limits::hidden_size},
     {"intermediate_size", [](const decoder_config& c) -> double { return c.intermediate_size; }, 1,
@@ -168,6 +169,7 @@ struct number_relation {
 inline std::string divisor_of_heads(const decoder_config& c) {
   return "a divisor of num_attention_heads " + std::to_string(c.num_attention_heads);
 }
+/// The relations that the numbers of a config must have.
 inline constexpr number_relation number_relations[] = {
     {"num_key_value_heads", [](const decoder_config& c) { return c.num_key_value_heads <= c.num_attention_heads; },
      [](const decoder_config& c) { return "1 to " + std::to_string(c.num_attention_heads); },

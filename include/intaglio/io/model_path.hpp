@@ -39,6 +39,7 @@ inline bool stands_for_folder(const std::filesystem::path& path) {
   return path.extension() == ".safetensors" || is_torch_file(path) || is_safetensors_file(path);
 }
 
+/// The folder of a file; "." for a name without one.
 inline std::filesystem::path folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
 }

@@ -57,7 +57,7 @@ inline std::uint32_t compose(std::uint32_t first, std::uint32_t second) {
   if (first >= syllable && first < syllable + syllables && (first - syllable) % trails == 0 && second > trail &&
       second < trail + trails)
     return first + (second - trail);
-  const auto pair_at = [](std::uint16_t place) { return canonical_decompositions[place] & pair_bits; };
+  const auto pair_at = [](std::uint16_t index) { return canonical_decompositions[index] & pair_bits; };
   const std::uint64_t wanted = std::uint64_t{first} << 20 | second;
   const auto* found = std::ranges::lower_bound(canonical_compositions, wanted, {}, pair_at);
   if (found == std::end(canonical_compositions) || pair_at(*found) != wanted) return 0;

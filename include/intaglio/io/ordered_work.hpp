@@ -23,85 +23,91 @@ inline unsigned worker_threads(unsigned threads) {
   return threads != 0 ? threads : (std::max)(1u, std::thread::hardware_concurrency());
 }
 
-/// Calls make(i, slot) for every i < count on up to `threads` other threads and take(i, slot) on this one, i rising. An
-/// item uses one of `slots` slots from the start of make to the end of take, so at most that many items are alive. With
-/// one thread all calls are on this one.
-/// @error exceptions of make or take; of make, that of the lowest item. After it nothing further is taken, and all
-/// threads have ended
-/// threads have ended
-template <class Make, class Take>
-void ordered_work(unsigned threads, std::size_t slot_count, std::size_t count, Make&& make, Take&& take) {
-  threads = static_cast<unsigned>((std::min<std::size_t>)(threads, count));
-  std::vector<joining_thread> workers;
-  std::mutex guard;
-  std::condition_variable changed;
-  enum class state : unsigned char { free, busy, full };
-  std::vector<state> states(slot_count, state::free);
-  std::vector<std::exception_ptr> failures(slot_count);
-  std::size_t next = 0, taken = 0;  // number of items begun, number of items taken
-  bool ended = false;
+/// The state that threads of ordered_work share.
+class ordered_slots {
+ public:
+  ordered_slots(std::size_t slot_count, std::size_t count) : count_(count), full_(slot_count), failures_(slot_count) {}
+  ordered_slots(const ordered_slots&) = delete;
+  ordered_slots& operator=(const ordered_slots&) = delete;
+  ~ordered_slots() {  // however the work is left, the workers end first
+    {
+      const std::lock_guard lock(guard_);
+      ended_ = true;
+    }
+    changed_.notify_all();
+    workers_.clear();
+  }
 
-  const auto work = [&]() noexcept {
-    std::unique_lock lock(guard);
+  /// Starts threads that call make(item, slot) for the items in their order. @return false: the system gave none
+  template <class Make>
+  bool start(unsigned threads, Make& make) {
+    try {
+      for (unsigned i = 0; i < threads; ++i) workers_.emplace_back([this, &make]() noexcept { work(make); });
+    } catch (const std::system_error&) {  // the system gives no more threads
+    }
+    return !workers_.empty();
+  }
+  /// Waits until an item is made. @error what make threw
+  void await(std::size_t item) {
+    std::unique_lock lock(guard_);
+    changed_.wait(lock, [&] { return full_[item % full_.size()] != 0; });
+    if (const auto& failure = failures_[item % full_.size()]) std::rethrow_exception(failure);
+  }
+  /// Frees the slot of an item.
+  void release(std::size_t item) {
+    {
+      const std::lock_guard lock(guard_);
+      full_[item % full_.size()] = 0;
+      taken_ = item + 1;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  template <class Make>
+  void work(Make& make) noexcept {
+    std::unique_lock lock(guard_);
     while (true) {
-      changed.wait(lock, [&] { return ended || next >= count || next < taken + slot_count; });
-      if (ended || next >= count) return;
-      const std::size_t item = next++, slot = item % slot_count;
-      states[slot] = state::busy;
+      changed_.wait(lock, [&] { return ended_ || next_ >= count_ || next_ < taken_ + full_.size(); });
+      if (ended_ || next_ >= count_) return;
+      const std::size_t item = next_++, slot = item % full_.size();
       lock.unlock();
       std::exception_ptr failure;
       try {
         make(item, slot);
       } catch (...) { failure = std::current_exception(); }
       lock.lock();
-      failures[slot] = failure;
-      states[slot] = state::full;
-      if (failure) next = count;
-      changed.notify_all();
+      failures_[slot] = failure;
+      full_[slot] = 1;
+      if (failure) next_ = count_;
+      changed_.notify_all();
     }
-  };
-  struct ending {  // however this function is left, the workers end first
-    std::mutex& guard;
-    std::condition_variable& changed;
-    bool& ended;
-    std::vector<joining_thread>& workers;
-    ~ending() {
-      {
-        const std::lock_guard lock(guard);
-        ended = true;
-      }
-      changed.notify_all();
-      workers.clear();
-    }
-  } const end{guard, changed, ended, workers};
+  }
 
-  if (threads > 1) {
-    try {
-      for (unsigned i = 0; i < threads; ++i) workers.emplace_back(work);
-    } catch (const std::system_error&) {  // the system gives no more threads
-    }
-  }
-  if (workers.empty()) {
-    for (std::size_t item = 0; item < count; ++item) {
-      make(item, item % slot_count);
-      take(item, item % slot_count);
-    }
-    return;
-  }
+  std::size_t count_, next_ = 0, taken_ = 0;  ///< number of items, of items begun, of items taken
+  bool ended_ = false;
+  std::vector<char> full_;  ///< by slot: an item is made and not taken yet
+  std::vector<std::exception_ptr> failures_;
+  std::mutex guard_;
+  std::condition_variable changed_;
+  std::vector<joining_thread> workers_;
+};
+
+/// Calls make(i, slot) for every i < count on up to `threads` other threads and take(i, slot) on this one, i rising. An
+/// item uses one of `slots` slots from the start of make to the end of take, so at most that many items are alive. With
+/// one thread all calls are on this one.
+/// @error exceptions of make or take; if several items throw in make, the exception of the lowest item. After it
+/// nothing further is taken, and all threads have ended
+template <class Make, class Take>
+void ordered_work(unsigned threads, std::size_t slot_count, std::size_t count, Make&& make, Take&& take) {
+  threads = static_cast<unsigned>((std::min<std::size_t>)(threads, count));
+  ordered_slots slots(slot_count, count);
+  const bool parallel = threads > 1 && slots.start(threads, make);
   for (std::size_t item = 0; item < count; ++item) {
-    const std::size_t slot = item % slot_count;
-    {
-      std::unique_lock lock(guard);
-      changed.wait(lock, [&] { return states[slot] == state::full; });
-      if (failures[slot]) std::rethrow_exception(failures[slot]);
-    }
-    take(item, slot);
-    {
-      const std::lock_guard lock(guard);
-      states[slot] = state::free;
-      taken = item + 1;
-    }
-    changed.notify_all();
+    if (parallel) slots.await(item);
+    else make(item, item % slot_count);
+    take(item, item % slot_count);
+    if (parallel) slots.release(item);
   }
 }
 

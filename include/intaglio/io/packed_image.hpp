@@ -65,7 +65,7 @@ struct packed_image {
   void read(const packed_weight& from, std::uint32_t copy, std::uint64_t begin, std::span<std::byte> out) const {
     if (out.empty()) return;
     constexpr std::uint64_t step = packed_layout::chunk_bytes;
-    const std::uint64_t place = from.offset + copy * from.step(), end = begin + out.size();
+    const std::uint64_t offset = from.offset + copy * from.step(), end = begin + out.size();
     const std::size_t sum = from.first_sum + static_cast<std::size_t>(copy * packed_layout::chunks(from.bytes));
     std::vector<std::byte> beside;  // a chunk that is only partly in the range
     for (std::uint64_t at = begin / step * step; at < end; at += step) {
@@ -75,8 +75,8 @@ struct packed_image {
       const bool whole = wanted.size() == bytes;
       if (!whole) beside.resize(bytes);
       const std::span<std::byte> chunk = whole ? wanted : std::span(beside);
-      file->read(place + at, chunk);
-      expect_sum(place + at, chunk, sums[sum + static_cast<std::size_t>(at / step)], from.layout);
+      file->read(offset + at, chunk);
+      expect_sum(offset + at, chunk, sums[sum + static_cast<std::size_t>(at / step)], from.layout);
       if (!whole) std::memcpy(wanted.data(), chunk.data() + (first - at), wanted.size());
     }
   }
@@ -87,23 +87,23 @@ struct packed_image {
   void expect(const packed_weight& of, std::uint32_t copy, std::uint64_t begin, std::uint64_t end,
               std::span<const std::byte> mapped) const {
     constexpr std::uint64_t step = packed_layout::chunk_bytes;
-    const std::uint64_t place = of.offset + copy * of.step();
+    const std::uint64_t offset = of.offset + copy * of.step();
     const std::size_t sum = of.first_sum + static_cast<std::size_t>(copy * packed_layout::chunks(of.bytes));
     for (std::uint64_t at = (begin + step - 1) / step * step; at < (std::min)(end, of.bytes); at += step)
-      expect_sum(place + at,
-                 mapped.subspan(static_cast<std::size_t>(place + at),
+      expect_sum(offset + at,
+                 mapped.subspan(static_cast<std::size_t>(offset + at),
                                 static_cast<std::size_t>((std::min)(step, of.bytes - at))),
                  sums[sum + static_cast<std::size_t>(at / step)], of.layout);
   }
 
   /// @throws file_error: bytes other than 0 behind a copy, up to where the next one begins
   void expect_padding(const packed_weight& of, std::uint32_t copy) const {
-    const std::uint64_t place = of.offset + copy * of.step() + of.bytes;
+    const std::uint64_t offset = of.offset + copy * of.step() + of.bytes;
     std::vector<std::byte> bytes(static_cast<std::size_t>(of.step() - of.bytes));
-    file->read(place, bytes);
+    file->read(offset, bytes);
     for (std::size_t i = 0; i < bytes.size(); ++i)
       if (bytes[i] != std::byte{0})
-        throw file_error(file->path(), place + i, "padding", "0", std::to_string(std::to_integer<int>(bytes[i])));
+        throw file_error(file->path(), offset + i, "padding", "0", std::to_string(std::to_integer<int>(bytes[i])));
   }
 
  private:

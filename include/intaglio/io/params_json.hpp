@@ -22,7 +22,7 @@ struct original_params {
   decoder_config config;
   std::optional<bool> tied;           ///< absent: the model has a separate head where there is an output.weight
   bool states_vocabulary = false;     ///< false: vocab_size is 0, as in Llama 2, which leaves it to the tokenizer
-  bool states_context = false;        ///< false: max_position_embeddings is that of the published models
+  bool states_context = false;        ///< false: max_position_embeddings comes from the published models
   std::vector<std::string> warnings;  ///< about keys that are not read
 };
 

@@ -11,11 +11,13 @@
 
 namespace intaglio::io {
 
+/// An opcode of Python's pickle format, and its name there.
 struct pickle_opcode {
   std::uint8_t code;
   short_name<22> name;
 };
 
+/// The opcodes of protocols 0 to 5. Source: CPython, Lib/pickle.py
 inline constexpr pickle_opcode pickle_opcodes[] = {
     {0x80, "PROTO"},
     {0x2E, "STOP"},

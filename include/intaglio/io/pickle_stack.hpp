@@ -94,7 +94,7 @@ class pickle_stack {
   }
   index make_container(kind what, std::span<const index> items) {
     containers_.emplace_back(items.begin(), items.end());
-    container_places_.push_back(begin_);
+    container_offsets_.push_back(begin_);
     for (std::size_t i = 0; i < items.size(); ++i) count_element();
     return make({what, false, static_cast<std::int64_t>(containers_.size() - 1)});
   }
@@ -225,7 +225,7 @@ class pickle_stack {
     std::vector<extent> extents(containers_.size());
     std::vector<step> path;
     const auto refuse_here = [&](std::size_t container, std::string what, std::string expected) {
-      refuse(container_places_[container], "pickle: " + std::move(what), std::move(expected));
+      refuse(container_offsets_[container], "pickle: " + std::move(what), std::move(expected));
     };
     for (std::size_t start = 0; start < containers_.size(); ++start) {
       if (extents[start].done) continue;
@@ -269,7 +269,7 @@ class pickle_stack {
   std::size_t at_ = 0, begin_ = 0, elements_ = 0;
   std::vector<value> values_;
   std::vector<std::vector<index>> containers_;
-  std::vector<std::size_t> container_places_;  ///< where each container was made
+  std::vector<std::size_t> container_offsets_;  ///< where each container was made
   std::vector<index> stack_;
   std::vector<std::size_t> marks_;
   std::unordered_map<std::uint32_t, index> memo_;

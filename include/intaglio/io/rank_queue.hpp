@@ -44,6 +44,7 @@ class number_set {
   std::array<std::vector<std::uint64_t>, 4> levels_;
 };
 
+/// A queue of merges, the lowest rank first.
 class rank_queue {
  public:
   struct entry {

@@ -19,9 +19,10 @@ namespace intaglio::io {
 struct renamed_key {
   std::string_view model_type, folder, usual;
   double times = 0;                 ///< the usual key's number is this multiple of the folder's; 0: it is equal
-  const char* per = nullptr;        ///< the usual key's number is the folder's divided by that of this key
+  const char* per = nullptr;        ///< the usual key's number is the folder's number divided by this key's number
   double power = 1, per_power = 1;  ///< with per: exponents of both numbers
 };
+/// Keys of config.json that some models name otherwise.
 inline constexpr auto renamed_keys = std::to_array<renamed_key>({
     {"chatglm", "num_layers", "num_hidden_layers"},
     {"chatglm", "padded_vocab_size", "vocab_size"},
@@ -53,6 +54,7 @@ struct required_value {
   std::string_view json;  ///< empty: any value; a text that is no JSON says why the key may not be there
   bool needed = false;    ///< the key must be there
 };
+/// Keys of config.json whose other values the library does not compute.
 inline constexpr auto required_values = std::to_array<required_value>({
     {"chatglm", "rmsnorm", "true"},                      // false: LayerNorms
     {"chatglm", "post_layer_norm", "true"},              // false: no norm behind the last layer

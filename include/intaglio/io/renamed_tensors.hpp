@@ -21,6 +21,7 @@ struct renamed_tensors {
   bool written;                 ///< `convert` can write a folder's tensors under these names
   own_names names;              ///< tensors that have other names
 };
+/// The model_types whose tensors have names of their own.
 inline constexpr auto renamed_rows = std::to_array<renamed_tensors>({
     {.type = architecture::chatglm,
      .model_type = "chatglm",

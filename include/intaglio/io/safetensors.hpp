@@ -20,6 +20,7 @@
 
 namespace intaglio::io {
 
+/// Limits of safetensors files that are read.
 struct safetensors_limits {
   static constexpr std::uint64_t header_bytes = 100'000'000;
   static constexpr std::size_t tensors = 262'144;
@@ -39,11 +40,13 @@ struct safetensors_tensor {
   std::uint64_t bytes = 0;
 };
 
+/// A type of safetensors: its name, bytes of an element, and the library's type, if it reads such values.
 struct safetensors_dtype {
   std::string_view name;
   std::uint32_t bytes;
   std::optional<dtype> type;
 };
+/// All types of safetensors.
 inline constexpr safetensors_dtype safetensors_dtypes[] = {
     {"BOOL", 1, std::nullopt},    {"U8", 1, dtype::u8},   {"I8", 1, dtype::i8},     {"F8_E5M2", 1, std::nullopt},
     {"F8_E4M3", 1, std::nullopt}, {"I16", 2, dtype::i16}, {"U16", 2, std::nullopt}, {"F16", 2, dtype::f16},
@@ -51,7 +54,7 @@ inline constexpr safetensors_dtype safetensors_dtypes[] = {
     {"F64", 8, dtype::f64},       {"I64", 8, dtype::i64}, {"U64", 8, std::nullopt},
 };
 
-/// Reads the header without building a document: memory is that of the tensor list.
+/// Reads the header without building a document: it needs memory for the tensor list only.
 class safetensors_header_reader : public json_reader {
  public:
   using json_reader::json_reader;
@@ -64,7 +67,7 @@ class safetensors_header_reader : public json_reader {
   bool number_integer(json::number_integer_t value) override { return wrong(std::to_string(value)); }
   bool number_float(json::number_float_t, const std::string& text) override { return wrong(printable(text, 40)); }
   bool number_unsigned(json::number_unsigned_t value) override {
-    if (place_ != place::list) return wrong(std::to_string(value));
+    if (scope_ != scope::list) return wrong(std::to_string(value));
     if (field_ == "shape") {
       if (tensors.back().shape.size() == safetensors_limits::dimensions)
         refuse(where() + ": number of dimensions", "at most " + std::to_string(safetensors_limits::dimensions), "more");
@@ -76,8 +79,8 @@ class safetensors_header_reader : public json_reader {
     return true;
   }
   bool string(std::string& value) override {
-    if (place_ == place::metadata) return true;
-    if (place_ != place::entry || field_ != "dtype") return wrong("'" + printable(value, 40) + "'");
+    if (scope_ == scope::metadata) return true;
+    if (scope_ != scope::entry || field_ != "dtype") return wrong("'" + printable(value, 40) + "'");
     for (const auto& row : safetensors_dtypes)
       if (row.name == value) {
         tensors.back().stored_type = row.name;
@@ -89,12 +92,12 @@ class safetensors_header_reader : public json_reader {
     refuse(where() + ": dtype", known, "'" + printable(value, 40) + "'");
   }
   bool start_object(std::size_t) override {
-    if (place_ == place::outside) place_ = place::header;
-    else if (place_ == place::header) {
+    if (scope_ == scope::outside) scope_ = scope::header;
+    else if (scope_ == scope::header) {
       if (name_ == "__metadata__") {
-        place_ = place::metadata;
+        scope_ = scope::metadata;
       } else {
-        place_ = place::entry;
+        scope_ = scope::entry;
         tensors.push_back({name_, {}, {}, {}, 0, 0, 0});
         ranges.push_back({});
         fields_ = 0;
@@ -103,25 +106,25 @@ class safetensors_header_reader : public json_reader {
     return true;
   }
   bool end_object() override {
-    if (place_ == place::entry && fields_ != 7)
+    if (scope_ == scope::entry && fields_ != 7)
       refuse(where() + " lacks a field", "dtype, shape and data_offsets", std::to_string(std::popcount(fields_)));
-    place_ = place_ == place::header ? place::outside : place::header;
+    scope_ = scope_ == scope::header ? scope::outside : scope::header;
     return true;
   }
   bool start_array(std::size_t) override {
-    if (place_ != place::entry || field_ == "dtype") return wrong("an array");
-    place_ = place::list;
+    if (scope_ != scope::entry || field_ == "dtype") return wrong("an array");
+    scope_ = scope::list;
     offsets_ = 0;
     return true;
   }
   bool end_array() override {
     if (field_ == "data_offsets" && offsets_ != 2)
       refuse(where() + ": data_offsets", "[begin, end]", std::to_string(offsets_) + " numbers");
-    place_ = place::entry;
+    scope_ = scope::entry;
     return true;
   }
   bool key(std::string& name) override {
-    if (place_ == place::header) {
+    if (scope_ == scope::header) {
       if (name.empty() || name.size() > safetensors_limits::name_bytes || !is_printable(name))
         refuse("tensor name",
                "1 to " + std::to_string(safetensors_limits::name_bytes) + " bytes without control characters",
@@ -130,7 +133,7 @@ class safetensors_header_reader : public json_reader {
       if (names_.size() > safetensors_limits::tensors)
         refuse("number of tensors", "at most " + std::to_string(safetensors_limits::tensors), "more");
       name_ = name;
-    } else if (place_ == place::metadata) {
+    } else if (scope_ == scope::metadata) {
       if (!metadata_.insert(name).second) refuse("__metadata__ key '" + printable(name, 70) + "' occurs twice", "once");
       if (metadata_.size() > safetensors_limits::metadata_entries)
         refuse("number of __metadata__ entries", "at most " + std::to_string(safetensors_limits::metadata_entries),
@@ -146,26 +149,26 @@ class safetensors_header_reader : public json_reader {
   }
 
  private:
-  enum class place : std::uint8_t { outside, header, metadata, entry, list };
+  enum class scope : std::uint8_t { outside, header, metadata, entry, list };
 
   std::string where() const { return "tensor '" + printable(name_, 70) + "'"; }
   bool wrong(std::string found) const {
-    switch (place_) {
-      case place::header:
+    switch (scope_) {
+      case scope::header:
         refuse(where(), "an object", std::move(found));
-      case place::metadata:
+      case scope::metadata:
         refuse("__metadata__", "text values", std::move(found));
-      case place::entry:
+      case scope::entry:
         refuse(where() + ": " + field_, field_ == "dtype" ? "text" : "a list of whole numbers from 0",
                std::move(found));
-      case place::outside:
-      case place::list:
+      case scope::outside:
+      case scope::list:
         break;  // outside there is only the object that the file begins with
     }
     refuse(where() + ": " + field_, "whole numbers from 0 to 2^64-1", std::move(found));
   }
 
-  place place_ = place::outside;
+  scope scope_ = scope::outside;
   std::string name_, field_;
   unsigned fields_ = 0, offsets_ = 0;
   std::set<std::string> names_, metadata_;

@@ -7,6 +7,7 @@
 
 namespace intaglio::io {
 
+/// A model in one or several safetensors files.
 using safetensors_model = weight_files<safetensors_file>;
 
 }  // namespace intaglio::io

@@ -32,6 +32,7 @@ inline std::string escape_spaces(std::string_view text) {
   for (const char c : text) c == ' ' ? void(out.append(lower_block)) : out.push_back(c);
   return out;
 }
+/// `text` with each U+2581 replaced by a space.
 inline std::string unescape_spaces(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {

@@ -20,6 +20,7 @@
 
 namespace intaglio::io {
 
+/// Limits of a SentencePiece model that is read.
 struct sentencepiece_limits {
   static constexpr std::uint64_t file_bytes = std::uint64_t{64} << 20;
   static constexpr std::size_t pieces = 4'194'304;

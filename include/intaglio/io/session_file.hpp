@@ -30,7 +30,8 @@ struct session_record {
   std::uint64_t engraving = 0;  ///< hash of the plan
   std::uint64_t weights = 0;    ///< checksum of the weights
   std::uint32_t cached = 0;     ///< tokens whose keys and values are in the cache
-  std::uint32_t written = 0;    ///< positions that were written in the cache, including those of passes that ran ahead
+  std::uint32_t written =
+      0;  ///< positions that were written in the cache, including positions of passes that ran ahead
   std::uint64_t cache_bytes = 0;
   std::uint32_t adapter = 0;               ///< number of the adapter that keys and values come from; 0: none
   float adapter_scale = 0;                 ///< of that adapter; 0 without one

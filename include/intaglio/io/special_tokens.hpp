@@ -50,7 +50,7 @@ class special_tokens {
         const auto byte = static_cast<unsigned char>(text[begin + depth]);
         low = std::partition_point(low, high, [&](const std::int32_t& id) { return at(id, depth) < byte; });
         high = std::partition_point(low, high, [&](const std::int32_t& id) { return at(id, depth) == byte; });
-        if (low == high || texts_[place(*low)].size() != depth + 1) continue;
+        if (low == high || texts_[index_of(*low)].size() != depth + 1) continue;
         if (allowed(begin, depth + 1, *low)) found = {begin, depth + 1, *low};
         ++low;
       }
@@ -60,9 +60,9 @@ class special_tokens {
   }
 
  private:
-  std::int32_t place(const std::int32_t& id) const { return static_cast<std::int32_t>(&id - ids_.data()); }
+  std::int32_t index_of(const std::int32_t& id) const { return static_cast<std::int32_t>(&id - ids_.data()); }
   unsigned char at(const std::int32_t& id, std::size_t depth) const {
-    return static_cast<unsigned char>(texts_[place(id)][depth]);
+    return static_cast<unsigned char>(texts_[index_of(id)][depth]);
   }
 
   token_texts texts_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // JSON from untrusted sources: depth, duplicate keys, wrong types and excessive size are refused instead of guessed at.
-// Every accessor names the place.
+// Every accessor names the path of keys.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -23,8 +23,11 @@
 
 namespace intaglio::io {
 
+/// The deepest nesting of a document that is read.
 inline constexpr std::size_t deepest_json = 32;
+/// The largest number of values of a document that is read.
 inline constexpr std::size_t most_json_values = 2'000'000;
+/// The largest file that is read as a document.
 inline constexpr std::uint64_t largest_json_bytes = std::uint64_t{256} << 20;
 
 /// Builds a document. A reader that needs parts as they come overrides the handlers and does not pass these parts on.
@@ -118,7 +121,7 @@ class strict_json : public nlohmann::json_sax<nlohmann::json> {
   std::size_t values_ = 0;
 };
 
-/// A value of a document together with its place in it, for accessors that throw file_error instead of guessing.
+/// A value of a document together with its path of keys, for accessors that throw file_error instead of guessing.
 class json_place {
  public:
   using json = nlohmann::json;

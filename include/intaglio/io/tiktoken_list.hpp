@@ -29,6 +29,7 @@
 
 namespace intaglio::io {
 
+/// Limits of a tiktoken list that is read.
 struct tiktoken_limits {
   static constexpr std::uint64_t file_bytes = std::uint64_t{16} << 20;
   static constexpr std::size_t ranks = 128'000, special = 256;  ///< of Llama 3, the second behind the first

@@ -33,6 +33,7 @@ inline std::uint64_t hash_seed() {
   return seed;
 }
 
+/// Hash of bytes for the tables of token texts.
 inline std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed) {
   std::uint64_t out = seed ^ bytes.size() * 0x9E3779B97F4A7C15u;
   const char* at = bytes.data();
@@ -72,7 +73,7 @@ class token_index {
   /// Adds a token unless another one has the same bytes. @return the token that has these bytes now
   std::int32_t insert(const token_texts& texts, std::int32_t id) {
     const std::uint64_t hash = hash_bytes(texts[id], seed_);
-    slot& found = slots_[place(texts, texts[id], hash)];
+    slot& found = slots_[slot_of(texts, texts[id], hash)];
     if (found.id < 0) {
       found = {static_cast<std::uint32_t>(hash >> 32), id};
       longest_ = (std::max)(longest_, texts[id].size());
@@ -82,7 +83,7 @@ class token_index {
 
   /// @return the token, or -1
   std::int32_t find(const token_texts& texts, std::string_view bytes) const {
-    return bytes.size() > longest_ ? -1 : slots_[place(texts, bytes, hash_bytes(bytes, seed_))].id;
+    return bytes.size() > longest_ ? -1 : slots_[slot_of(texts, bytes, hash_bytes(bytes, seed_))].id;
   }
   std::size_t longest() const { return longest_; }
 
@@ -91,7 +92,7 @@ class token_index {
     std::uint32_t hash;
     std::int32_t id;
   };
-  std::size_t place(const token_texts& texts, std::string_view bytes, std::uint64_t hash) const {
+  std::size_t slot_of(const token_texts& texts, std::string_view bytes, std::uint64_t hash) const {
     const auto high = static_cast<std::uint32_t>(hash >> 32);
     for (std::size_t i = hash & (slots_.size() - 1);; i = (i + 1) & (slots_.size() - 1))
       if (slots_[i].id < 0 || (slots_[i].hash == high && texts[slots_[i].id] == bytes)) return i;
@@ -114,21 +115,21 @@ class merge_index {
 
   /// @return false when the pair is there already
   bool insert(std::int32_t left, std::int32_t right, token_merge merge) {
-    slot& found = slots_[place(left, right)];
+    slot& found = slots_[slot_of(left, right)];
     if (found.merge.result >= 0) return false;
     found = {left, right, merge};
     return true;
   }
 
   /// @return the merge; result is -1 when the pair does not merge
-  token_merge find(std::int32_t left, std::int32_t right) const { return slots_[place(left, right)].merge; }
+  token_merge find(std::int32_t left, std::int32_t right) const { return slots_[slot_of(left, right)].merge; }
 
  private:
   struct slot {
     std::int32_t left = -1, right = -1;
     token_merge merge{0, -1};
   };
-  std::size_t place(std::int32_t left, std::int32_t right) const {
+  std::size_t slot_of(std::int32_t left, std::int32_t right) const {
     const std::uint64_t key =
         static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 | static_cast<std::uint32_t>(right);
     for (std::size_t i = mix(key ^ seed_) & (slots_.size() - 1);; i = (i + 1) & (slots_.size() - 1))

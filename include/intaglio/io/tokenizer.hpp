@@ -31,6 +31,7 @@ struct text_range {
   std::size_t begin = 0, end = 0;
 };
 
+/// Options of turning text into tokens.
 struct encode_options {
   bool parse_special = false;  ///< texts of control tokens become these tokens; else they are plain text
   bool add_bos = false;        ///< puts BOS in front, unless parse_special reads one there
@@ -39,11 +40,13 @@ struct encode_options {
       {};  ///< ranges where parse_special does not apply, ascending and disjoint; for text that a user typed
 };
 
+/// Options of turning tokens into text.
 struct decode_options {
   bool skip_control = false;  ///< leaves control tokens out; else their text is printed
   bool text_start = true;     ///< the ids start a text: the space that encoding put in front of it is removed
 };
 
+/// The longest text that can be encoded.
 inline constexpr std::size_t longest_text_bytes = std::size_t{1} << 30;
 
 /// A tokenizer, built from a vocabulary that it validates completely. It is immutable, so any number of threads may use
@@ -340,8 +343,8 @@ class tokenizer {
   token_texts texts_;
   token_index ordinary_;
   std::variant<std::monostate, byte_level_bpe, sentencepiece_bpe, wordpiece, unigram> model_;
-  added_tokens special_, always_;  ///< all of them; those that are found without parse_special
-  added_tokens normalized_;        ///< those that are found in normalised text
+  added_tokens special_, always_;  ///< all added tokens; added tokens found without parse_special
+  added_tokens normalized_;        ///< added tokens that are found in normalised text
   std::optional<std::int32_t> bos_, eos_, unknown_, padding_;
   bool adds_bos_ = false, adds_eos_ = false, pretokenizer_adds_bos_ = false, nfc_ = false, doubles_separator_ = false;
   std::vector<std::int32_t> end_of_generation_;

@@ -7,6 +7,7 @@
 
 namespace intaglio::io {
 
+/// A model in one or several files of torch.save.
 using torch_model = weight_files<torch_file>;
 
 }  // namespace intaglio::io

@@ -42,7 +42,7 @@ class torch_pickle : private pickle_stack {
     collect(top);
     values_ = {};
     containers_ = {};
-    container_places_ = {};
+    container_offsets_ = {};
     memo_ = {};
     bytes_ = {};
   }
@@ -252,12 +252,12 @@ class torch_pickle : private pickle_stack {
       refuse(begin_, "pickle: strides of a tensor", std::to_string(out.shape.size()),
              std::to_string(out.strides.size()));
     views_.push_back(std::move(out));
-    places_.push_back(begin_);
+    offsets_.push_back(begin_);
     push(make({kind::tensor, false, static_cast<std::int64_t>(views_.size() - 1)}));
   }
 
   /// Checks that every element of the view is in the storage.
-  void check_view(const torch_view& view, std::size_t place) const {
+  void check_view(const torch_view& view, std::size_t offset) const {
     const torch_storage& storage = storages_[view.storage];
     const std::string what = "tensor '" + printable(view.name, 70) + "'";
     checked_size elements = 1, last = view.offset;
@@ -267,11 +267,11 @@ class torch_pickle : private pickle_stack {
       last = last + checked_size(view.shape[i] - 1) * view.strides[i];
     }
     if (empty ? view.offset > storage.elements : !last || last.value() >= storage.elements)
-      refuse(place, what + ": its elements run past storage " + storage.key,
+      refuse(offset, what + ": its elements run past storage " + storage.key,
              "the last one below " + std::to_string(storage.elements),
              last ? std::to_string(last.value()) : "one from 2^64");
     if (!empty && (!elements || elements.value() > (std::max)(storage.elements, torch_limits::repeated_elements)))
-      refuse(place, what + ": number of elements",
+      refuse(offset, what + ": number of elements",
              "at most " + std::to_string((std::max)(storage.elements, torch_limits::repeated_elements)),
              elements ? std::to_string(elements.value()) : "2^64 or more");
   }
@@ -329,13 +329,13 @@ class torch_pickle : private pickle_stack {
       const auto view = static_cast<std::size_t>(values_[member].number);
       tensors_.push_back(views_[view]);
       tensors_.back().name = std::move(name);
-      check_view(tensors_.back(), places_[view]);
+      check_view(tensors_.back(), offsets_[view]);
     }
     if (tensors_.empty()) refuse(bytes_.size(), "pickle: tensors", "one or more", "none");
   }
 
   std::unordered_map<std::string_view, std::size_t> keys_;
-  std::vector<std::size_t> places_;
+  std::vector<std::size_t> offsets_;
   std::vector<torch_storage> storages_;
   std::vector<torch_view> views_, tensors_;
 };

@@ -13,6 +13,7 @@
 
 namespace intaglio::io {
 
+/// Limits of files of torch.save that are read.
 struct torch_limits {
   static constexpr std::uint64_t pickle_bytes = std::uint64_t{16} << 20;
   static constexpr std::size_t values = std::size_t{1} << 18;  ///< of a pickle, and elements of all its containers
@@ -33,6 +34,7 @@ struct torch_storage_type {
   std::uint32_t bytes;
   std::optional<dtype> type;
 };
+/// The kinds of storages of torch.
 inline constexpr torch_storage_type torch_storage_types[] = {
     {"FloatStorage", "float32", 4, dtype::f32},      {"HalfStorage", "float16", 2, dtype::f16},
     {"BFloat16Storage", "bfloat16", 2, dtype::bf16}, {"DoubleStorage", "float64", 8, dtype::f64},

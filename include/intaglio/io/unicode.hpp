@@ -26,6 +26,7 @@ enum class unicode_class : std::uint8_t {
   symbol = 8
 };
 
+/// Whether a class is one of letters.
 constexpr bool is_letter(unicode_class kind) {
   return kind == unicode_class::upper || kind == unicode_class::lower || kind == unicode_class::caseless;
 }
@@ -120,12 +121,14 @@ inline void append_replacing_invalid(std::string& out, std::string_view text) {
   }
 }
 
+/// The class of a code point, found by binary search.
 constexpr unicode_class search_unicode_class(char32_t value) {
   const std::uint32_t key = static_cast<std::uint32_t>(value) << 4 | 15;
   const auto* run = std::ranges::upper_bound(unicode_class_runs, key) - 1;  // constexpr in libstdc++'s debug mode too
   return static_cast<unicode_class>(*run & 15);
 }
 
+/// Classes of the code points below 0x300, by code point.
 inline constexpr auto low_unicode_classes = [] {
   std::array<unicode_class, 0x300> out{};
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = search_unicode_class(static_cast<char32_t>(i));

@@ -26,7 +26,7 @@
 
 namespace intaglio::io {
 
-/// The score of a character without a token is this much below that of the token with the lowest score.
+/// The score of a character without a token is this much below the lowest score of a token.
 inline constexpr double unknown_penalty = 10;
 
 /// Normalised text may be longer than the text; this is the largest accepted length.

@@ -20,6 +20,7 @@
 
 namespace intaglio::io {
 
+/// The longest text of a token.
 inline constexpr std::size_t longest_token_bytes = 4096;  ///< longer tokens are refused; real ones stay below 1 KiB
 inline constexpr std::size_t longest_special_token_bytes =
     1024;  ///< bounds the search for special tokens per byte of text

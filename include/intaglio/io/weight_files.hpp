@@ -19,6 +19,7 @@
 
 namespace intaglio::io {
 
+/// Limits of a model in several files.
 struct weight_limits {
   static constexpr std::uint64_t index_bytes = 100'000'000;
   static constexpr std::size_t tensors = 262'144;

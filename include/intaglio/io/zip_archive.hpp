@@ -24,6 +24,7 @@
 
 namespace intaglio::io {
 
+/// Limits of ZIP archives that are read.
 struct zip_limits {
   static constexpr std::uint64_t members = 262'144;
   static constexpr std::size_t name_bytes = 1024;
@@ -145,41 +146,41 @@ class zip_archive {
     members_.reserve(static_cast<std::size_t>(where.count));
     std::size_t at = 0;
     for (std::uint64_t i = 0; i < where.count; ++i) {
-      const std::uint64_t place = where.offset + at;
+      const std::uint64_t entry = where.offset + at;
       if (bytes.size() - at < fixed)
-        refuse(place, "ZIP directory: member " + std::to_string(i), std::to_string(fixed) + " bytes",
+        refuse(entry, "ZIP directory: member " + std::to_string(i), std::to_string(fixed) + " bytes",
                std::to_string(bytes.size() - at));
       const auto record = std::span<const std::byte>(bytes).subspan(at);
       if (number<std::uint32_t>(record, 0) != 0x02014B50)
-        refuse(place, "ZIP directory: member " + std::to_string(i), "PK\\x01\\x02", "other bytes");
+        refuse(entry, "ZIP directory: member " + std::to_string(i), "PK\\x01\\x02", "other bytes");
       const std::size_t name_bytes = number<std::uint16_t>(record, 28), extra_bytes = number<std::uint16_t>(record, 30),
                         comment_bytes = number<std::uint16_t>(record, 32);
       const std::size_t whole = fixed + name_bytes + extra_bytes + comment_bytes;
       if (record.size() < whole)
-        refuse(place, "ZIP directory: member " + std::to_string(i), std::to_string(whole) + " bytes",
+        refuse(entry, "ZIP directory: member " + std::to_string(i), std::to_string(whole) + " bytes",
                std::to_string(record.size()));
       zip_member member;
       member.name.assign(reinterpret_cast<const char*>(record.data()) + fixed, name_bytes);
-      check_name(member.name, place);
+      check_name(member.name, entry);
       const std::string what = "member '" + printable(member.name, 70) + "'";
       const auto flags = number<std::uint16_t>(record, 8), method = number<std::uint16_t>(record, 10),
                  maker = number<std::uint16_t>(record, 4);
-      expect_version(number<std::uint16_t>(record, 4) & 0xFF, place + 4, what + ": version that made it", true);
-      expect_version(number<std::uint16_t>(record, 6), place + 6, what + ": version needed to read it", false);
+      expect_version(number<std::uint16_t>(record, 4) & 0xFF, entry + 4, what + ": version that made it", true);
+      expect_version(number<std::uint16_t>(record, 6), entry + 6, what + ": version needed to read it", false);
       constexpr unsigned harmless = 0x0806 | 0x0008;  // UTF-8 names, kind of compression, sizes behind the data
       if ((flags & ~harmless) != 0)
-        refuse(place + 8, what + ": flags", "neither encryption nor patches", hexadecimal(flags));
-      if (method != 0) refuse(place + 10, what + ": compression method", "0 (stored)", std::to_string(method));
+        refuse(entry + 8, what + ": flags", "neither encryption nor patches", hexadecimal(flags));
+      if (method != 0) refuse(entry + 10, what + ": compression method", "0 (stored)", std::to_string(method));
       const auto mode = (maker >> 8) == 3 ? number<std::uint32_t>(record, 38) >> 28 : 8u;
       if (mode != 8 && mode != 0)
-        refuse(place + 38, what, "a plain file", mode == 0xA ? "a link" : "another kind of file");
+        refuse(entry + 38, what, "a plain file", mode == 0xA ? "a link" : "another kind of file");
       member.checksum = number<std::uint32_t>(record, 16);
       std::uint64_t packed = number<std::uint32_t>(record, 20), size = number<std::uint32_t>(record, 24),
                     header = number<std::uint32_t>(record, 42);
-      read_zip64(record.subspan(fixed + name_bytes, extra_bytes), place, what, size, packed, header);
+      read_zip64(record.subspan(fixed + name_bytes, extra_bytes), entry, what, size, packed, header);
       if (number<std::uint16_t>(record, 34) != 0)
-        refuse(place + 34, what, "disk 0", std::to_string(number<std::uint16_t>(record, 34)));
-      if (packed != size) refuse(place + 20, what + ": stored size", std::to_string(size), std::to_string(packed));
+        refuse(entry + 34, what, "disk 0", std::to_string(number<std::uint16_t>(record, 34)));
+      if (packed != size) refuse(entry + 20, what + ": stored size", std::to_string(size), std::to_string(packed));
       member.offset = header;
       member.bytes = size;
       members_.push_back(std::move(member));
@@ -191,21 +192,21 @@ class zip_archive {
   }
 
   /// Reads the zip64 numbers. They are in this order, each only where the 32-bit number is saturated.
-  void read_zip64(std::span<const std::byte> extra, std::uint64_t place, const std::string& what, std::uint64_t& size,
+  void read_zip64(std::span<const std::byte> extra, std::uint64_t entry, const std::string& what, std::uint64_t& size,
                   std::uint64_t& packed, std::uint64_t& header) const {
     bool found = false;
     while (!extra.empty()) {
       if (extra.size() < 4 || extra.size() - 4 < number<std::uint16_t>(extra, 2))
-        refuse(place, what + ": extra field", "whole fields", std::to_string(extra.size()) + " bytes left");
+        refuse(entry, what + ": extra field", "whole fields", std::to_string(extra.size()) + " bytes left");
       const std::size_t length = number<std::uint16_t>(extra, 2);
       if (number<std::uint16_t>(extra, 0) == 1) {
-        if (found) refuse(place, what + ": zip64 field", "once", "twice");
+        if (found) refuse(entry, what + ": zip64 field", "once", "twice");
         found = true;
         auto wide = extra.subspan(4, length);
         for (std::uint64_t* value : {&size, &packed, &header}) {
           if (*value != saturated) continue;
           if (wide.size() < 8)
-            refuse(place, what + ": zip64 field", "a number of 8 bytes", std::to_string(wide.size()) + " bytes");
+            refuse(entry, what + ": zip64 field", "a number of 8 bytes", std::to_string(wide.size()) + " bytes");
           *value = number<std::uint64_t>(wide, 0);
           wide = wide.subspan(8);
         }
@@ -213,10 +214,10 @@ class zip_archive {
       extra = extra.subspan(4 + length);
     }
     if (!found && (size == saturated || packed == saturated || header == saturated))
-      refuse(place, what + ": zip64 field", "one, as numbers are saturated", "none");
+      refuse(entry, what + ": zip64 field", "one, as numbers are saturated", "none");
   }
 
-  void check_name(const std::string& name, std::uint64_t place) const {
+  void check_name(const std::string& name, std::uint64_t entry) const {
     bool plain = !name.empty() && name.size() <= zip_limits::name_bytes && is_printable(name) && name.front() != '/' &&
                  name.find('\\') == std::string::npos && name.find(':') == std::string::npos;
     for (std::size_t begin = 0; plain && begin <= name.size();) {
@@ -225,7 +226,7 @@ class zip_archive {
       plain = !part.empty() && part != "." && part != "..";
       begin = end + 1;
     }
-    if (!plain) refuse(place, "name of a member", "a path inside the archive", "'" + printable(name, 70) + "'");
+    if (!plain) refuse(entry, "name of a member", "a path inside the archive", "'" + printable(name, 70) + "'");
   }
 
   /// Finds the members' bytes from their headers. Sorted by offset, no two may overlap, and the first starts the file.
@@ -281,7 +282,7 @@ class zip_archive {
   std::map<std::string, std::size_t, std::less<>> by_name_;
 };
 
-/// Reads a member to its end in bounded memory. @throws file_error: its bytes are not those that were written
+/// Reads a member to its end in bounded memory. @throws file_error: its bytes differ from the bytes that were written
 inline void check_member(const mapped_file& file, const zip_member& member) {
   std::vector<std::byte> bytes(
       static_cast<std::size_t>((std::min<std::uint64_t>)(member.bytes, std::uint64_t{1} << 20)));

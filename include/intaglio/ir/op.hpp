@@ -18,9 +18,12 @@ namespace intaglio::ir {
 
 /// An index into graph::values; `none` stands for an absent operand.
 using value_id = std::int32_t;
+/// Index of a weight in a graph.
 using weight_id = std::int32_t;
+/// The index of no value or weight.
 inline constexpr std::int32_t none = -1;
 
+/// The operations that layers emit.
 enum class op_kind : std::uint8_t {
   embedding,    ///< row of the table for each token, times scale; weight [rows, width]; adds the row of `third` for the
                 ///< kind of the token's text and the row of `second` for its position
@@ -51,21 +54,25 @@ enum class op_kind : std::uint8_t {
   adapter,      ///< the adapter of a token's session, of `experts` adapters, and the factor of its product, as route
                 ///< gives experts
   every_expert,  ///< all `experts` in order, each with the weight 1, as route gives experts
-  join,          ///< each of `heads` heads of the first operand, and behind it that of the second
+  join,          ///< each of `heads` heads of the first operand, followed by the same head of the second
 };
+/// Names of the operations, in the order of the enumeration.
 inline constexpr std::string_view op_names[] = {
     "embedding", "rms_norm", "layer_norm", "quantize",  "matmul",       "bias",      "rope",  "cache_write",
     "attention", "gated",    "short_conv", "delta_net", "state_space",  "head_gate", "route", "weigh",
     "add",       "scale",    "streams",    "adapter",   "every_expert", "join"};
 static_assert(std::size(op_names) == static_cast<std::size_t>(op_kind::join) + 1);
+/// The name of an operation.
 constexpr std::string_view name(op_kind kind) { return op_names[static_cast<std::size_t>(kind)]; }
 
 /// The steps of an op of kind streams; the numbers are the kernel's (kernels/streams.hpp).
 enum class stream_step : std::uint8_t { take, weigh, predict, correct, spread, append, join, shrink };
+/// The name of a step of parallel streams.
 constexpr std::string_view name(stream_step step) {
   constexpr std::string_view names[] = {"take", "weigh", "predict", "correct", "spread", "append", "join", "shrink"};
   return names[static_cast<std::size_t>(step)];
 }
+/// The largest number of parallel streams.
 inline constexpr std::uint32_t most_streams = 8;
 
 /// The value of `ahead` for attention that sees all positions of its pass.
@@ -93,6 +100,7 @@ struct weight {
   float scale = 1;          ///< norms: factor of the weight's values
 };
 
+/// An operation of a graph: its operands, its result, and the numbers that define it.
 struct op {
   op_kind kind = op_kind::embedding;
   section where = section::prologue;
@@ -124,7 +132,7 @@ struct op {
   std::uint32_t nearest =
       0;  ///< gated: number of features with the largest |gate| that are computed for one token; 0: all, by rows
   std::uint32_t traced =
-      0;             ///< gated: number of features that are reported for one token, those that add most; 0: none
+      0;  ///< gated: number of features that are reported for one token, largest contributions first; 0: none
   text<48> layer{};  ///< for messages: "blk.*.ffn_down.weight: linear"
 };
 

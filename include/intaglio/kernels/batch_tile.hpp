@@ -32,21 +32,21 @@ constexpr batch_tile batch_chunk_tile(std::uint32_t rows, std::uint32_t tokens) 
   return {rows < 8192 ? 32u : 64u, tokens % 32 == 0 ? 32u : tokens % 16 == 0 ? 16u : 8u, rows <= 4096 ? 16u : 8u};
 }
 /// The order in which `quantize_f16` writes x. rows: a token's columns in order. tiles: tiles of eight tokens, for a
-/// small batch. octets, blocks: the order in which products load fragments of 16 columns (fragment_place): an
+/// small batch. octets, blocks: the order in which products load fragments of 16 columns (fragment_index): an
 /// invocation has an octet of every 32 columns, or a block of every 128. tiles_or_octets, tiles_or_blocks: only in
 /// plans of batches; tiles in passes over a few rows, else octets or blocks.
 enum class f16_order : std::uint32_t { rows, tiles, octets, blocks, tiles_or_octets, tiles_or_blocks };
 constexpr f16_order fragment_order(codec type) {
   return type == codec::f16 || type == codec::f32 || type == codec::bf16 ? f16_order::octets : f16_order::blocks;
 }
-/// Index in the order `octets` or `blocks` of the element at index `place` of a token's row. Pairs of columns of each
+/// Index in the order `octets` or `blocks` of the element at index `index` of a token's row. Pairs of columns of each
 /// four are already in the order 0, 2 and 1, 3. The result's order is [fragments, 2 pairs of an invocation's four
 /// columns, 4 invocations, 2 columns].
-constexpr std::size_t fragment_place(f16_order order, std::size_t place) {
-  const std::size_t quad = place / 4;
+constexpr std::size_t fragment_index(f16_order order, std::size_t index) {
+  const std::size_t quad = index / 4;
   const std::size_t fragment = order == f16_order::octets ? quad / 8 * 2 + quad % 2 : quad / 32 * 8 + quad % 8,
                     invocation = order == f16_order::octets ? quad / 2 % 4 : quad / 8 % 4;
-  return fragment * 16 + place % 4 / 2 * 8 + invocation * 2 + place % 2;
+  return fragment * 16 + index % 4 / 2 * 8 + invocation * 2 + index % 2;
 }
 /// The fewest rows of a matrix for products by fragments: the rows of a tile.
 inline constexpr std::uint32_t least_fragment_rows = 128;

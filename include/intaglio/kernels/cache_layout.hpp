@@ -87,11 +87,11 @@ constexpr std::uint64_t cache_octet_bytes(element type, std::uint32_t head_dim) 
   return cache_code_bytes(type, head_dim) + 4 * cache_octet * ((cache_blocks(head_dim) + 1) / 2);
 }
 /// Byte offsets of 8 codes and of their factor in a layer's keys or values.
-struct coded_place {
+struct coded_offsets {
   std::uint64_t codes = 0, factor = 0;
 };
-constexpr coded_place cache_place(element type, bool is_value, std::uint32_t kv_head, std::uint32_t position,
-                                  std::uint32_t chunk, std::uint32_t head_dim, std::uint32_t context) {
+constexpr coded_offsets cache_offsets(element type, bool is_value, std::uint32_t kv_head, std::uint32_t position,
+                                      std::uint32_t chunk, std::uint32_t head_dim, std::uint32_t context) {
   const std::uint64_t octets = (context + cache_octet - 1) / cache_octet, chunks = head_dim / cache_octet,
                       base = (kv_head * octets + position / cache_octet) * cache_octet_bytes(type, head_dim),
                       in_octet = position % cache_octet, block = chunk / (cache_block / 8);

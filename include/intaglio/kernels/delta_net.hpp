@@ -8,7 +8,7 @@
 
 namespace intaglio::kernels {
 
-/// The gated delta rule, token by token, for each value head. q and k are those of its key head, each divided by its
+/// The gated delta rule, token by token, for each value head. q and k belong to its key head, each divided by its
 /// length (1e-6 is added to the square), q also by sqrt(key_dim). With b = 1 / (1 + exp(-beta)) and a = exp(decay *
 /// softplus(alpha + shift)): S = a S; d = b (v - S^T k); S = S + k d^T; output = S^T q.
 /// S is `recurrent`, f32 [value_heads, key_dim, value_dim]; at position 0 it is not read and counts as 0. qkv: f32

@@ -20,29 +20,29 @@ enum class layer_step : std::uint8_t { before, qkv, attention, projection, gate_
 
 /// One value of the exchange: bytes that one step writes before a step waits for them. That is a later step, or the
 /// same one where workgroups share its sums.
-struct exchange_place {
+struct exchange_range {
   std::string_view name;  ///< as in the shader
   std::uint64_t bytes = 0;
   layer_step written = layer_step::before, read = layer_step::before;
 };
 
-class exchange_places {
+class exchange_ranges {
  public:
-  constexpr exchange_places() = default;
-  constexpr exchange_places(std::initializer_list<exchange_place> list) : count_(list.size()) {
+  constexpr exchange_ranges() = default;
+  constexpr exchange_ranges(std::initializer_list<exchange_range> list) : count_(list.size()) {
     std::copy(list.begin(), list.end(), items_.begin());
   }
-  constexpr void add(const exchange_place& place) { items_[count_++] = place; }
-  constexpr std::span<const exchange_place> all() const { return std::span(items_).first(count_); }
+  constexpr void add(const exchange_range& range) { items_[count_++] = range; }
+  constexpr std::span<const exchange_range> all() const { return std::span(items_).first(count_); }
   /// Bytes of one layer's exchange.
   constexpr std::uint64_t bytes() const {
     std::uint64_t out = 0;
-    for (const exchange_place& each : all()) out += each.bytes;
+    for (const exchange_range& each : all()) out += each.bytes;
     return out;
   }
 
  private:
-  std::array<exchange_place, 20> items_{};
+  std::array<exchange_range, 20> items_{};
   std::size_t count_ = 0;
 };
 

@@ -14,7 +14,7 @@ namespace intaglio::kernels {
 /// (shader::softcap).
 /// up_stride: floats of up from one token to the next; `width` if up has no more. Workgroups split a token's quads (x);
 /// each row of workgroups is a token (y).
-/// biased 1: rows are those of experts_used experts, whose biases, f32 [experts, width / experts_used], are added to
+/// biased 1: rows belong to experts_used experts, whose biases, f32 [experts, width / experts_used], are added to
 /// gate and up first; choice is the output of route, and up_stride is width. biased 2: biases are f32 [width] for all
 /// tokens.
 inline constexpr kernel_interface gated_interface{

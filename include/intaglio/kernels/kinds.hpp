@@ -88,11 +88,11 @@ enum class epilogue : std::uint32_t {
 };
 
 /// Element type of the KV cache and of dense weights, as specialization constants. q8_0 and q4_0 are only for caches
-/// (kernels/cache_layout.hpp); their numbers are those of the same names in `codec`.
+/// (kernels/cache_layout.hpp); each has the number of its name in `codec`.
 enum class element : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2, q8_0 = 3, q4_0 = 4 };
 
-/// Codec of the weights of `matmul` and the rows of `embed` (kernels/matmul_layout.hpp). The first three are those of
-/// `element`; the others are the rows of codecs/rows.h.
+/// Codec of the weights of `matmul` and the rows of `embed` (kernels/matmul_layout.hpp). The first three have the
+/// numbers of `element`; the others are the rows of codecs/rows.h.
 #define INTAGLIO_NAMED(name, id, ...) name = id,
 enum class codec : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2, INTAGLIO_BLOCK_CODECS(INTAGLIO_NAMED) };
 #undef INTAGLIO_NAMED

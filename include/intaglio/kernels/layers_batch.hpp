@@ -53,12 +53,12 @@ constexpr std::uint64_t heads_each(std::uint64_t heads, std::uint64_t kv_heads) 
 /// The values that workgroups exchange in a layer: x of the four products as f16; scales of each token from each
 /// workgroup or task of attention; squares; query, key and value; sums of shared rows; a word of each helper.
 /// @param adds_normalised whether the squares of both sublayers' outputs, which are added to the stream, are exchanged
-constexpr exchange_places exchange(std::uint64_t slot_count, std::uint64_t parts, std::uint64_t hidden,
+constexpr exchange_ranges exchange(std::uint64_t slot_count, std::uint64_t parts, std::uint64_t hidden,
                                    std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv,
                                    std::uint64_t tasks_of_row, bool adds_normalised = false) {
   using enum layer_step;
   const std::uint64_t each = slot_count * parts * 4, its_qkv = q + 2 * kv, sums = slot_count * shares * 4;
-  exchange_places out{{"x", slot_count * hidden * 2, before, qkv},
+  exchange_ranges out{{"x", slot_count * hidden * 2, before, qkv},
                       {"middle", slot_count * hidden * 2, projection, gate_up},
                       {"attended", slot_count * q * 2, attention, projection},
                       {"gated", slot_count * intermediate * 2, gate_up, down},
@@ -112,7 +112,7 @@ struct layers_batch_kernel {
     std::uint32_t subgroup_width{};
   };
 
-  static constexpr exchange_places exchange(const constants& c) {
+  static constexpr exchange_ranges exchange(const constants& c) {
     return layers_batch::exchange(c.slot_count, c.parts, c.hidden_size, c.intermediate_size,
                                   std::uint64_t{c.heads} * c.head_dim, std::uint64_t{c.kv_heads} * c.head_dim,
                                   c.heads / layers_batch::heads_each(c.heads, c.kv_heads));

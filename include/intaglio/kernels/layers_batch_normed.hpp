@@ -44,7 +44,7 @@ constexpr std::uint64_t value_slices(std::uint64_t head_dim) { return (head_dim 
 constexpr std::uint64_t slices_of_row(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads) {
   return heads / heads_each(heads, kv_heads) * value_slices(head_dim);
 }
-/// Bytes of the exchange: that of layers_batch, and the squares of both sublayers' outputs.
+/// Bytes of the exchange: the bytes of layers_batch's exchange, and the squares of both sublayers' outputs.
 constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t parts, std::uint64_t hidden,
                                        std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv,
                                        std::uint64_t its_slices_of_row) {
@@ -80,7 +80,7 @@ struct layers_batch_normed_kernel {
     std::uint32_t subgroup_width{};
   };
 
-  static constexpr exchange_places exchange(const constants& c) {
+  static constexpr exchange_ranges exchange(const constants& c) {
     return layers_batch::exchange(c.slot_count, c.parts, c.hidden_size, c.intermediate_size,
                                   std::uint64_t{c.heads} * c.head_dim, std::uint64_t{c.kv_heads} * c.head_dim,
                                   layers_batch_normed::slices_of_row(c.head_dim, c.heads, c.kv_heads), true);

@@ -15,7 +15,7 @@ namespace intaglio::kernels {
 
 /// All layers of a decode pass in one dispatch, for coded weights after norms (matmul, turn, norm_add), on GPUs on
 /// which all workgroups run at once. Workgroups have layers_coded::resident_subgroups subgroups of 32, and wait like
-/// those of the kernel layers.
+/// the workgroups of the kernel layers.
 /// codec: the first of the codecs that matrices have. codec_second, codec_third and codec_fourth are the others, each a
 /// layers_coded::codec_word, or 0. codecs_used: a word of layers_coded::codecs, which says in which of them each matrix
 /// of a layer is found. Layers of the same codecs are one kind: kind_codecs has a layers_coded::layer_codecs of 16 bits
@@ -25,7 +25,7 @@ namespace intaglio::kernels {
 /// attention, for layers that do not see all positions. full_every: the last of this number of layers sees all
 /// positions; 1: every layer does. scale, softcap: as in attention.
 /// ffns: a layers_coded::ffns_word with the FFNs of a layer before attention, 0 or 1, and after it, 1 or 2, or with the
-/// mixture of experts that all layers have in place of an FFN (matmul, route, expert_sum).
+/// mixture of experts that all layers have instead of an FFN (matmul, route, expert_sum).
 inline constexpr kernel_interface layers_coded_interface{"layers_coded",
                                                          {{{"arguments"}, {"progress"}, {"state"}}},
                                                          {{{"workgroup_size"},
@@ -80,12 +80,12 @@ inline constexpr kernel_interface layers_coded_interface{"layers_coded",
 namespace layers_coded {
 /// Where a block has norms: before its sublayers; there and before additions to the stream; or only before additions.
 enum class norms_around : std::uint32_t { before = 0, before_and_behind = 1, behind = 2 };
-/// Number of addresses of a layer. They are those of layers, except for some operands beside the products' weights. For
-/// q/k/v the RoPE table replaces the scales. For attention's projection they are the norm of k's heads, and the norm
-/// after the projection. For gate and up the norm of q's heads replaces the scales. For down they are the address of
-/// the result if there are norms before additions, and the norm after down. The biases of q, k and v follow, and v's
-/// matrix if it is separate. Then follow the operands of an FFN before attention and of a second one after it, as in
-/// layers.
+/// Number of addresses of a layer. It equals that number of the kernel layers, except for some operands beside the
+/// products' weights. For q/k/v the RoPE table replaces the scales. For attention's projection they are the norm of k's
+/// heads, and the norm after the projection. For gate and up the norm of q's heads replaces the scales. For down they
+/// are the address of the result if there are norms before additions, and the norm after down. The biases of q, k and v
+/// follow, and v's matrix if it is separate. Then follow the operands of an FFN before attention and of a second one
+/// after it, as in layers.
 inline constexpr std::uint32_t argument_count = layers::argument_count + 2;
 /// Further arguments of layers with experts: the router's weight, and its logits, for which workgroups wait.
 inline constexpr std::uint32_t argument_router = argument_count, argument_logits = argument_router + 1;
@@ -149,7 +149,7 @@ struct codecs {
     used |= 1u << (4 * static_cast<std::uint32_t>(of) + at);
     return true;
   }
-  /// The index of a codec; of a new one, that of the first free place, or most_codecs.
+  /// The index of a codec; for a new codec the first free index, or most_codecs.
   constexpr std::uint32_t index_of(codec its) const {
     std::uint32_t at = 0;
     while (at < count && items[at] != its) ++at;

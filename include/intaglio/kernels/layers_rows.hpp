@@ -40,7 +40,7 @@ inline constexpr std::uint32_t resident_subgroups = 16, most_tokens = 8, shares 
 inline constexpr std::uint32_t step_columns = 128, step_bytes = 2560;
 /// The values that workgroups exchange in a layer: x of the four products; squares of the stream before both norms;
 /// query, key and value; sums of the down projection.
-constexpr exchange_places exchange(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q,
+constexpr exchange_ranges exchange(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q,
                                    std::uint64_t kv) {
   using enum layer_step;
   const std::uint64_t tiles = hidden / 16, x = hidden / step_columns * step_bytes, squares = tiles * 4 * most_tokens;
@@ -83,7 +83,7 @@ struct layers_rows_kernel {
     std::uint32_t subgroup_width{};
   };
 
-  static constexpr exchange_places exchange(const constants& c) {
+  static constexpr exchange_ranges exchange(const constants& c) {
     return layers_rows::exchange(c.hidden_size, c.intermediate_size, std::uint64_t{c.heads} * c.head_dim,
                                  std::uint64_t{c.kv_heads} * c.head_dim);
   }

@@ -36,10 +36,10 @@ inline constexpr kernel_interface layers_rows_normed_interface{"layers_rows_norm
 namespace layers_rows_normed {
 /// most_own: the most tiles of 16 rows of the stream that a workgroup has.
 inline constexpr std::uint32_t least_subgroups = 16, most_subgroups = 20, most_own = 4;
-/// The values of the exchange: those of layers_rows, and the squares of both sublayers' outputs.
-constexpr exchange_places exchange(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q,
+/// The values of the exchange: the values of layers_rows' exchange, and the squares of both sublayers' outputs.
+constexpr exchange_ranges exchange(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q,
                                    std::uint64_t kv) {
-  exchange_places out = layers_rows::exchange(hidden, intermediate, q, kv);
+  exchange_ranges out = layers_rows::exchange(hidden, intermediate, q, kv);
   const std::uint64_t squares = hidden / 16 * 4 * layers_rows::most_tokens;
   out.add({"projected_squares", squares, layer_step::projection, layer_step::projection});
   out.add({"lowered_squares", squares, layer_step::down, layer_step::down});
@@ -77,7 +77,7 @@ struct layers_rows_normed_kernel {
     std::uint32_t subgroup_width{};
   };
 
-  static constexpr exchange_places exchange(const constants& c) {
+  static constexpr exchange_ranges exchange(const constants& c) {
     return layers_rows_normed::exchange(c.hidden_size, c.intermediate_size, std::uint64_t{c.heads} * c.head_dim,
                                         std::uint64_t{c.kv_heads} * c.head_dim);
   }

@@ -39,7 +39,7 @@ inline constexpr std::uint32_t resident_subgroups = 16, most_tokens = 32, most_t
                                most_columns = 8192;
 /// The values that workgroups exchange in a layer: the stream before both norms, query, key and value, the output of
 /// attention, and gated, as f32; x of the four products as int8, and its factors.
-constexpr exchange_places exchange(std::uint64_t slot_count, std::uint64_t hidden, std::uint64_t intermediate,
+constexpr exchange_ranges exchange(std::uint64_t slot_count, std::uint64_t hidden, std::uint64_t intermediate,
                                    std::uint64_t q, std::uint64_t kv) {
   using enum layer_step;
   const std::uint64_t rows = (slot_count + 7) / 8 * 8;
@@ -89,7 +89,7 @@ struct layers_ternary_rows_kernel {
     std::uint32_t subgroup_width{};
   };
 
-  static constexpr exchange_places exchange(const constants& c) {
+  static constexpr exchange_ranges exchange(const constants& c) {
     return layers_ternary_rows::exchange(c.slot_count, c.hidden_size, c.intermediate_size,
                                          std::uint64_t{c.heads} * c.head_dim, std::uint64_t{c.kv_heads} * c.head_dim);
   }

@@ -24,7 +24,7 @@ namespace intaglio::kernels {
 /// invocations.
 /// Experts: with experts_used above 0, weight is as in matmul. The input is in the order of the lists of list_tokens
 /// tokens in `tiles` (quantize_f16), and so is grid x; list_tokens is a multiple of tile_tokens, and max_tokens is the
-/// number of rows of all lists. The output row is that of the pair. The epilogue is store or gated.
+/// number of rows of all lists. The output row has the pair's index. The epilogue is store or gated.
 inline constexpr kernel_interface matmul_chunk_interface{
     "matmul_chunk",
     {{{"input"}, {"factors"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}, {"tiles"}}},

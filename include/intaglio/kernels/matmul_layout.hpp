@@ -10,9 +10,9 @@
 //     4 bits  [4 rows, n, 16 bytes]: byte j has column j in its lower and column j + 16 in its upper half
 //     2 bits  [4 rows, n, 8 bytes]: bits 2e + 1 and 2e of byte 4h + k are of column 16h + 4e + k
 //     1 bit   [4 rows, n, 4 bytes]: bit e of byte k is of column 4e + k
-//   codes of codecs with a table: a plane of 4 or 2 bits has a word like that of 1 bit for each bit, the lowest first
-//   factors [n, 4 rows] of 1, 2 or 4 bytes: those of the halves of a block, then the halves' least values likewise
-//   factors that 256 columns share, [n / 8, 4 rows] of {f16 d} or {f16 d, f16 dmin}
+//   codes of codecs with a table: a plane of 4 or 2 bits has a word like a plane of 1 bit for each bit, the lowest
+//   first factors [n, 4 rows] of 1, 2 or 4 bytes: those of the halves of a block, then the halves' least values
+//   likewise factors that 256 columns share, [n / 8, 4 rows] of {f16 d} or {f16 d, f16 dmin}
 // FACTOR_HEAD replaces the last two by 16 bytes {f16 d, f16 dmin, 6-bit scales and minima} [4 rows, n / 8].
 #pragma once
 
@@ -96,7 +96,7 @@ constexpr std::optional<codec> codec_of(dtype type) {
 namespace layout {
 
 /// Byte offsets of block b of row r in each part of a group of n blocks.
-struct group_places {
+struct group_offsets {
   codecs::device_row row;
   std::size_t n;
 
@@ -116,7 +116,7 @@ struct group_places {
 };
 
 /// Packs 32 codes into block b of row r.
-inline void put_codes(const group_places& at, const std::uint8_t* codes, std::size_t r, std::size_t b,
+inline void put_codes(const group_offsets& at, const std::uint8_t* codes, std::size_t r, std::size_t b,
                       std::byte* group) {
   if (at.has(8)) {
     for (std::size_t half = 0; half < 2; ++half) std::memcpy(group + at.bytes(r, b, half), codes + 16 * half, 16);
@@ -159,7 +159,7 @@ inline void put_codes(const group_places& at, const std::uint8_t* codes, std::si
 template <class Split>
 void put_row(const codecs::device_row& row, std::size_t elements, std::size_t bytes, Split split, const std::byte* from,
              std::size_t n, std::size_t r, std::byte* group) {
-  const group_places at{row, n};
+  const group_offsets at{row, n};
   codecs::split_block parts;
   for (std::size_t b = 0; b < n; b += elements / 32, from += bytes) {
     split(reinterpret_cast<const std::uint8_t*>(from), parts);

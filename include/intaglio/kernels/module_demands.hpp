@@ -48,7 +48,7 @@ class demand_reader {
   constexpr demand_reader(Words words, Constant constant) : words_(words), constant_(constant) {
     if (words_.size() < 5 || words_[0] != 0x07230203) fail("it does not begin with SPIR-V's magic number");
     else if (words_[3] > most_ids) fail("it has more ids than SPIR-V allows");
-    else places_.assign(words_[3], 0);  // resize(n) is not a constant expression for clang 16 with libstdc++ 12
+    else index_of_.assign(words_[3], 0);  // resize(n) is not a constant expression for clang 16 with libstdc++ 12
   }
 
   constexpr module_demands read() {
@@ -133,13 +133,13 @@ class demand_reader {
   /// The type or value with an id, if it was declared.
   template <class T>
   constexpr const T* known(const std::vector<T>& in, std::uint32_t id) const {
-    if (id >= places_.size() || places_[id] >= in.size() || in[places_[id]].id != id) return nullptr;
-    return &in[places_[id]];
+    if (id >= index_of_.size() || index_of_[id] >= in.size() || in[index_of_[id]].id != id) return nullptr;
+    return &in[index_of_[id]];
   }
   template <class T>
   constexpr void declare(std::vector<T>& in, const T& its) {
-    if (its.id >= places_.size()) return fail("an id is beyond the bound that it states");
-    places_[its.id] = static_cast<std::uint32_t>(in.size());
+    if (its.id >= index_of_.size()) return fail("an id is beyond the bound that it states");
+    index_of_[its.id] = static_cast<std::uint32_t>(in.size());
     in.push_back(its);
   }
   constexpr memory_type type_of(std::uint32_t id) const {
@@ -310,7 +310,7 @@ class demand_reader {
   std::array<std::uint32_t, 3> size_ids_{};
   std::uint32_t sizes_id_ = 0;  ///< the id that is decorated as WorkgroupSize
   std::vector<pair> spec_ids_, pointees_;
-  std::vector<std::uint32_t> places_;  ///< by id: index in types_ or values_
+  std::vector<std::uint32_t> index_of_;  ///< by id: index in types_ or values_
   std::vector<memory_type> types_;
   std::vector<specialized_value> values_;
   checked_size shared_ = 0;

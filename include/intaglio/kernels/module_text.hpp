@@ -41,9 +41,9 @@ void spell(std::initializer_list<std::string_view> texts, Take take) {
     }
 }
 
-/// Decodes instructions from numbers (tools/embed_shaders, `told`). First comes a list of beginnings, each an
-/// instruction's first word and often its second one; then, for each instruction, its beginning's index and its further
-/// words. A word is stored as twice its value, or as twice its distance from the highest id so far plus one.
+/// Decodes instructions from numbers (tools/embed_shaders, `instruction_numbers`). First comes a list of beginnings,
+/// each an instruction's first word and often its second one; then, for each instruction, its beginning's index and its
+/// further words. A word is stored as twice its value, or as twice its distance from the highest id so far plus one.
 class instruction_reader {
  public:
   /// @param bound of the module's ids  @param out receives the words
@@ -90,8 +90,8 @@ class instruction_reader {
     next_ = left_ == 0 ? part::which : part::word;
   }
   void add(std::uint64_t number) {
-    const std::uint32_t told = static_cast<std::uint32_t>(number >> 1);
-    const std::uint32_t word = (number & 1) != 0 ? latest_ + 1 - told : told;
+    const std::uint32_t value = static_cast<std::uint32_t>(number >> 1);
+    const std::uint32_t word = (number & 1) != 0 ? latest_ + 1 - value : value;
     if (word < bound_ && word > latest_) latest_ = word;
     out_->push_back(word);
     if (--left_ == 0) next_ = part::which;

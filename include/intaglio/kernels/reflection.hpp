@@ -200,6 +200,24 @@ class spirv_reader {
       case op_decorate:
         if (operand(2) == decoration_spec_id) add(spec_ids_, {operand(1), 0, operand(3)});
         return;
+      case op_constant:
+      case op_spec_constant:
+        return add(constants_, {operand(2), operand(1), operand(3)});
+      case op_spec_constant_true:
+      case op_spec_constant_false:
+        return add(constants_, {operand(2), operand(1), opcode == op_spec_constant_true ? 1u : 0u});
+      case op_variable:
+        if (operand(3) != storage_push_constant) return;
+        if (block_ != 0) return fail("it has more than one push-constant block");
+        if (const typed* pointer = push_pointers_.find(operand(1))) block_ = pointer->type;
+        if (block_ == 0) fail("its push-constant variable has no known type");
+        return;
+      default:
+        return type_declaration(opcode);
+    }
+  }
+  constexpr void type_declaration(std::uint32_t opcode) {
+    switch (opcode) {
       case op_type_bool:
         return add(types_, {operand(1), static_cast<std::uint32_t>(spirv_type::boolean), 0});
       case op_type_int: {
@@ -223,18 +241,6 @@ class spirv_reader {
         return;
       case op_type_struct:
         return add(structs_, {operand(1), static_cast<std::uint32_t>(at_), length_ - 2});
-      case op_constant:
-      case op_spec_constant:
-        return add(constants_, {operand(2), operand(1), operand(3)});
-      case op_spec_constant_true:
-      case op_spec_constant_false:
-        return add(constants_, {operand(2), operand(1), opcode == op_spec_constant_true ? 1u : 0u});
-      case op_variable:
-        if (operand(3) != storage_push_constant) return;
-        if (block_ != 0) return fail("it has more than one push-constant block");
-        if (const typed* pointer = push_pointers_.find(operand(1))) block_ = pointer->type;
-        if (block_ == 0) fail("its push-constant variable has no known type");
-        return;
       default:
         return;
     }
@@ -277,15 +283,15 @@ class spirv_reader {
       const typed* found = constants_.find(spec_ids_.items[i].id);
       if (found == nullptr) return fail("it gives a constant_id to something that is no constant");
       const std::uint32_t id = spec_ids_.items[i].value;
-      std::size_t place = out_.constant_count;
-      while (place > 0 && out_.constants[place - 1].id >= id) --place;
+      std::size_t index = out_.constant_count;
+      while (index > 0 && out_.constants[index - 1].id >= id) --index;
       // glslc declares the workgroup's width twice if the shader names it too.
-      if (place < out_.constant_count && out_.constants[place].id == id) {
-        if (out_.constants[place].type != type_of(found->type)) return fail("two types share one constant_id");
+      if (index < out_.constant_count && out_.constants[index].id == id) {
+        if (out_.constants[index].type != type_of(found->type)) return fail("two types share one constant_id");
         continue;
       }
-      for (std::size_t j = out_.constant_count++; j > place; --j) out_.constants[j] = out_.constants[j - 1];
-      out_.constants[place] = {{}, type_of(found->type), id, found->value};
+      for (std::size_t j = out_.constant_count++; j > index; --j) out_.constants[j] = out_.constants[j - 1];
+      out_.constants[index] = {{}, type_of(found->type), id, found->value};
     }
     for (begin(); next();) {
       if (opcode_ != op_name) continue;

@@ -10,8 +10,8 @@
 namespace intaglio::kernels {
 
 /// Counts the workgroups that run at once. counters u32 [3]: the first becomes the number of workgroups; the second
-/// becomes the number of those that saw all others within `turns` reads. Each uses shared_words of shared memory. No
-/// plan has it.
+/// becomes the number of workgroups that saw all others within `turns` reads. Each uses shared_words of shared memory.
+/// No plan has it.
 inline constexpr kernel_interface residency_interface{
     "residency", {{{"counters"}, {"turns", field_type::u32}}}, {{{"workgroup_size"}, {"shared_words"}}}};
 

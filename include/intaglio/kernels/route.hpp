@@ -17,8 +17,8 @@ namespace intaglio::kernels {
 /// (probability) is the softmax over all experts. It is divided by max(sum of the chosen scores, least) + added unless
 /// over_all is 1. The bias is then added to scores only for the choice.
 /// stated 1, with k = 1: nothing is computed. A token has the expert and the part in the state (kernels/state.hpp,
-/// adapter), in a batch those of its slot. stated 2, with k = experts: all experts in order, whose parts are 1. One
-/// workgroup a token (y).
+/// adapter), in a batch the values of its slot. stated 2, with k = experts: all experts in order, whose parts are 1.
+/// One workgroup a token (y).
 inline constexpr kernel_interface route_interface{"route",
                                                   {{{"logits"}, {"bias"}, {"choice"}, {"state"}, {"scale"}}},
                                                   {{{"workgroup_size"},

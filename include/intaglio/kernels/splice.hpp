@@ -126,10 +126,10 @@ class splicer {
   }
   /// The section of the output to which an instruction belongs.
   constexpr std::vector<std::uint32_t>& part_of(std::uint32_t code) {
-    if (code == op_memory_model) place_ = (std::max)(place_, 1);
-    if (code >= op_type_first && code <= op_type_last) place_ = (std::max)(place_, 2);
-    if (code == op_function) place_ = 3;
-    return place_ == 0 ? head_ : place_ == 1 ? annotations_ : place_ == 2 ? declarations_ : functions_;
+    if (code == op_memory_model) section_ = (std::max)(section_, 1);
+    if (code >= op_type_first && code <= op_type_last) section_ = (std::max)(section_, 2);
+    if (code == op_function) section_ = 3;
+    return section_ == 0 ? head_ : section_ == 1 ? annotations_ : section_ == 2 ? declarations_ : functions_;
   }
   /// Whether an id is a marker. Decorations of markers are dropped; the instruction that replaces a marker gets new
   /// ones.
@@ -240,7 +240,7 @@ class splicer {
   std::span<const std::uint32_t> module_;
   const shader::expression& f_;
   std::uint32_t next_, glsl_ = 0, bool_ = 0, float_ = 0, int_ = 0;
-  int place_ = 0;
+  int section_ = 0;
   std::vector<std::uint32_t> markers_, head_, import_, annotations_, decorations_, declarations_, constants_,
       functions_;
   std::vector<std::array<std::uint32_t, 3>> known_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The session's state in device memory, as 32-bit words. It holds values that would otherwise be push constants of
-// every token, so that recorded commands never change. Shaders read the same offsets from shaders/include/state.glsl; a
+// each token, so that recorded commands never change. Shaders read the same offsets from shaders/include/state.glsl; a
 // test compares the two.
 #pragma once
 

@@ -102,6 +102,7 @@ namespace intaglio::kernels {
 enum class variant : std::uint8_t { INTAGLIO_VARIANTS(INTAGLIO_EACH) };
 #undef INTAGLIO_EACH
 
+/// A module of SPIR-V: its name and the kernel that it computes.
 struct variant_entry {
   short_name<27> name;
   kernel of;
@@ -110,8 +111,11 @@ struct variant_entry {
 #define INTAGLIO_EACH(module, of) variant_entry{#module, kernel::of},
 inline constexpr auto variant_table = std::to_array<variant_entry>({INTAGLIO_VARIANTS(INTAGLIO_EACH)});
 #undef INTAGLIO_EACH
+/// The number of modules.
 inline constexpr std::size_t variant_count = variant_table.size();
+/// The kernel that a module computes.
 constexpr kernel kernel_of(variant which) { return variant_table[static_cast<std::size_t>(which)].of; }
+/// The name of a module.
 constexpr std::string_view name(variant which) { return variant_table[static_cast<std::size_t>(which)].name; }
 
 /// A set of modules, for use as a template argument.
@@ -128,6 +132,7 @@ struct variant_set {
   friend constexpr bool operator==(const variant_set&, const variant_set&) = default;
 };
 static_assert(variant_count <= 128);
+/// The set of all modules.
 inline constexpr variant_set all_variants{{~std::uint64_t{0}, ~std::uint64_t{0}}};
 
 }  // namespace intaglio::kernels

@@ -21,6 +21,7 @@ inline constexpr decoder_config baichuan_7b_config{.model_type = architecture::b
                                                    .rms_norm_eps = 1e-6f,
                                                    .hidden_act = activation::silu,
                                                    .tie_word_embeddings = false};
+/// baichuan-inc/Baichuan-7B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct baichuan_7b : llama<baichuan_7b_config, W> {
   static constexpr std::string_view name = "baichuan_7b";

@@ -131,42 +131,52 @@ inline constexpr decoder_config distilroberta_config = [] {
   c.num_hidden_layers = 6;
   return c;
 }();
+/// BAAI/bge-small-en-v1.5 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct bge_small : bert<bge_small_config, W> {
   static constexpr std::string_view name = "bge_small";
 };
+/// BAAI/bge-base-en-v1.5 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct bge_base : bert<bge_base_config, W> {
   static constexpr std::string_view name = "bge_base";
 };
+/// BAAI/bge-large-en-v1.5 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct bge_large : bert<bge_large_config, W> {
   static constexpr std::string_view name = "bge_large";
 };
+/// sentence-transformers/all-MiniLM-L6-v2 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct minilm_l6 : bert<minilm_l6_config, W> {
   static constexpr std::string_view name = "minilm_l6";
 };
+/// BAAI/bge-m3 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct bge_m3 : bert<bge_m3_config, W> {
   static constexpr std::string_view name = "bge_m3";
 };
+/// intfloat/multilingual-e5-small with matrices of codec W.
 template <dtype W = dtype::f16>
 struct multilingual_e5_small : bert<multilingual_e5_small_config, W> {
   static constexpr std::string_view name = "multilingual_e5_small";
 };
+/// FacebookAI/xlm-roberta-base with matrices of codec W.
 template <dtype W = dtype::f16>
 struct multilingual_e5_base : bert<xlm_roberta_base_config, W> {
   static constexpr std::string_view name = "multilingual_e5_base";
 };
+/// intfloat/multilingual-e5-large with matrices of codec W.
 template <dtype W = dtype::f16>
 struct multilingual_e5_large : bert<xlm_roberta_large_config, W> {
   static constexpr std::string_view name = "multilingual_e5_large";
 };
+/// FacebookAI/roberta-base with matrices of codec W.
 template <dtype W = dtype::f16>
 struct roberta_base : bert<roberta_base_config, W> {
   static constexpr std::string_view name = "roberta_base";
 };
+/// sentence-transformers/all-distilroberta-v1 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct all_distilroberta : bert<distilroberta_config, W> {
   static constexpr std::string_view name = "all_distilroberta";

@@ -61,6 +61,7 @@ inline constexpr decoder_config bitnet_2b_4t_config{.model_type = architecture::
                                                     .max_position_embeddings = 4096,
                                                     .rope_theta = 500'000.f,
                                                     .rms_norm_eps = 1e-5f};
+/// microsoft/bitnet-b1.58-2B-4T.
 struct bitnet_2b_4t : bitnet_b158<bitnet_2b_4t_config> {
   static constexpr std::string_view name = "bitnet_2b_4t";
 };
@@ -77,6 +78,7 @@ inline constexpr decoder_config fable_config{.model_type = architecture::bitnet,
                                              .max_position_embeddings = 512,
                                              .rope_theta = 500'000.f,
                                              .rms_norm_eps = 1e-5f};
+/// The story model that ships with the library.
 struct fable : bitnet_b158<fable_config> {
   static constexpr std::string_view name = "fable";
 };

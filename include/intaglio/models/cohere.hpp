@@ -69,22 +69,27 @@ inline constexpr decoder_config command_a_config = [] {
   c.max_position_embeddings = 131'072;
   return c;
 }();
+/// CohereLabs/c4ai-command-r-v01 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct command_r_35b : layer_norm_decoder<command_r_35b_config, W> {
   static constexpr std::string_view name = "command_r_35b";
 };
+/// CohereLabs/c4ai-command-r-08-2024 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct command_r_32b : layer_norm_decoder<command_r_32b_config, W> {
   static constexpr std::string_view name = "command_r_32b";
 };
+/// CohereLabs/aya-expanse-8b with matrices of codec W.
 template <dtype W = dtype::f16>
 struct aya_expanse_8b : layer_norm_decoder<aya_expanse_8b_config, W> {
   static constexpr std::string_view name = "aya_expanse_8b";
 };
+/// CohereLabs/c4ai-command-r7b-12-2024 with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct command_r7b : layer_norm_decoder<command_r7b_config, W> {
   static constexpr std::string_view name = "command_r7b";
 };
+/// CohereLabs/c4ai-command-a-03-2025 with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct command_a : layer_norm_decoder<command_a_config, W> {
   static constexpr std::string_view name = "command_a";

@@ -28,6 +28,7 @@ inline constexpr decoder_config deepseek_moe_16b_config{.model_type = architectu
                                                         .norm_topk_prob = false,
                                                         .num_dense_layers = 1,
                                                         .dense_intermediate_size = 10'944};
+/// deepseek-ai/deepseek-moe-16b-base with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct deepseek_moe_16b : ernie4_5_moe<deepseek_moe_16b_config, W> {
   static constexpr std::string_view name = "deepseek_moe_16b";

@@ -94,14 +94,17 @@ inline constexpr decoder_config glm_47_flash_config{.model_type = architecture::
                                                     .q_lora_rank = 768,
                                                     .kv_lora_rank = 512,
                                                     .v_head_dim = 256};
+/// deepseek-ai/DeepSeek-V2-Lite with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct deepseek_v2_lite : deepseek2<deepseek_v2_lite_config, W> {
   static constexpr std::string_view name = "deepseek_v2_lite";
 };
+/// moonshotai/Moonlight-16B-A3B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct moonlight_16b : deepseek2<moonlight_16b_config, W> {
   static constexpr std::string_view name = "moonlight_16b";
 };
+/// zai-org/GLM-4.7-Flash with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct glm_47_flash : deepseek2<glm_47_flash_config, W> {
   static constexpr std::string_view name = "glm_47_flash";

@@ -43,6 +43,7 @@ inline constexpr decoder_config dots1_142b_config{.model_type = architecture::do
                                                   .use_expert_bias = true,
                                                   .num_dense_layers = 1,
                                                   .dense_intermediate_size = 10'944};
+/// rednote-hilab/dots.llm1.inst with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct dots1_142b : dots1<dots1_142b_config, W> {
   static constexpr std::string_view name = "dots1_142b";

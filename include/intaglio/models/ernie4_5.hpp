@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // ERNIE 4.5 without experts: a Llama whose neighbouring channels are rotated together; rows are reordered for that as a
-// file is read. Source: transformers, models/ernie4_5, whose defaults are those of the 0.3B model.
+// file is read. Source: transformers, models/ernie4_5, whose defaults belong to the 0.3B model.
 #pragma once
 
 #include "intaglio/models/llama.hpp"
@@ -21,6 +21,7 @@ inline constexpr decoder_config ernie45_03b_config{.model_type = architecture::e
                                                    .rms_norm_eps = 1e-5f,
                                                    .hidden_act = activation::silu,
                                                    .tie_word_embeddings = true};
+/// baidu/ERNIE-4.5-0.3B-PT with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct ernie45_03b : llama<ernie45_03b_config, W> {
   static constexpr std::string_view name = "ernie45_03b";

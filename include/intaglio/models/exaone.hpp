@@ -48,18 +48,22 @@ inline constexpr decoder_config exaone35_32b_config = [] {
   c.num_attention_heads = 40;
   return c;
 }();
+/// LGAI-EXAONE/EXAONE-3.0-7.8B-Instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct exaone3_78b : llama<exaone3_78b_config, W> {
   static constexpr std::string_view name = "exaone3_78b";
 };
+/// LGAI-EXAONE/EXAONE-3.5-2.4B-Instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct exaone35_24b : llama<exaone35_24b_config, W> {
   static constexpr std::string_view name = "exaone35_24b";
 };
+/// LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct exaone35_78b : llama<exaone35_78b_config, W> {
   static constexpr std::string_view name = "exaone35_78b";
 };
+/// LGAI-EXAONE/EXAONE-3.5-32B-Instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct exaone35_32b : llama<exaone35_32b_config, W> {
   static constexpr std::string_view name = "exaone35_32b";

@@ -67,10 +67,12 @@ inline constexpr decoder_config exaone4_32b_config = [] {
   c.sliding_window_pattern = 4;
   return c;
 }();
+/// LGAI-EXAONE/EXAONE-4.0-1.2B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct exaone4_12b : exaone4<exaone4_12b_config, W> {
   static constexpr std::string_view name = "exaone4_12b";
 };
+/// LGAI-EXAONE/EXAONE-4.0-32B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct exaone4_32b : exaone4<exaone4_32b_config, W> {
   static constexpr std::string_view name = "exaone4_32b";

@@ -21,6 +21,7 @@ inline constexpr decoder_config falcon_7b_config{.model_type = architecture::fal
                                                  .rope_theta = 10'000.f,
                                                  .rms_norm_eps = 1e-5f,
                                                  .hidden_act = activation::gelu};
+/// tiiuae/falcon-7b with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct falcon_7b : layer_norm_decoder<falcon_7b_config, W> {
   static constexpr std::string_view name = "falcon_7b";

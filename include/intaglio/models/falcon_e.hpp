@@ -39,6 +39,7 @@ inline constexpr decoder_config falcon3_1b_158_config = [] {
   c.max_position_embeddings = 8192;
   return c;
 }();
+/// tiiuae/Falcon3-1B-Instruct-1.58bit. @tparam H of embedding and head
 template <dtype H = dtype::f16>
 struct falcon3_1b_158 : llama<falcon3_1b_158_config, dtype::i2_s, H, H> {
   static constexpr std::string_view name = "falcon3_1b_158";
@@ -50,6 +51,7 @@ inline constexpr decoder_config falcon3_3b_158_config = [] {
   c.num_hidden_layers = 22;
   return c;
 }();
+/// tiiuae/Falcon3-3B-Instruct-1.58bit. @tparam H of embedding and head
 template <dtype H = dtype::f16>
 struct falcon3_3b_158 : llama<falcon3_3b_158_config, dtype::i2_s, H, H> {
   static constexpr std::string_view name = "falcon3_3b_158";
@@ -60,6 +62,7 @@ inline constexpr decoder_config falcon3_10b_158_config = [] {
   c.num_hidden_layers = 40;
   return c;
 }();
+/// tiiuae/Falcon3-10B-Instruct-1.58bit. @tparam H of embedding and head
 template <dtype H = dtype::f16>
 struct falcon3_10b_158 : llama<falcon3_10b_158_config, dtype::i2_s, H, H> {
   static constexpr std::string_view name = "falcon3_10b_158";
@@ -80,6 +83,7 @@ inline constexpr decoder_config falcon_e_3b_config{.model_type = architecture::l
                                                    .tie_word_embeddings = false,
                                                    .activation_type = dtype::i8,
                                                    .ternary = true};
+/// tiiuae/Falcon-E-3B-Instruct. @tparam H of embedding and head
 template <dtype H = dtype::f16>
 struct falcon_e_3b : llama<falcon_e_3b_config, dtype::i2_s, H, H> {
   static constexpr std::string_view name = "falcon_e_3b";
@@ -91,6 +95,7 @@ inline constexpr decoder_config falcon_e_1b_config = [] {
   c.num_hidden_layers = 24;
   return c;
 }();
+/// tiiuae/Falcon-E-1B-Instruct. @tparam H of embedding and head
 template <dtype H = dtype::f16>
 struct falcon_e_1b : llama<falcon_e_1b_config, dtype::i2_s, H, H> {
   static constexpr std::string_view name = "falcon_e_1b";

@@ -58,10 +58,12 @@ inline constexpr decoder_config gemma_7b_config = [] {
   c.num_key_value_heads = 16;
   return c;
 }();
+/// google/gemma-2b-it with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct gemma_2b : gemma<gemma_2b_config, W> {
   static constexpr std::string_view name = "gemma_2b";
 };
+/// google/gemma-7b-it with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct gemma_7b : gemma<gemma_7b_config, W> {
   static constexpr std::string_view name = "gemma_7b";

@@ -42,6 +42,7 @@ inline constexpr decoder_config gemma2_2b_config{.model_type = architecture::gem
                                                  .sliding_window_pattern = 2,
                                                  .attn_logit_softcapping = 50.f,
                                                  .final_logit_softcapping = 30.f};
+/// google/gemma-2-2b-it with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct gemma2_2b : gemma2<gemma2_2b_config, W> {
   static constexpr std::string_view name = "gemma2_2b";
@@ -56,6 +57,7 @@ inline constexpr decoder_config gemma2_9b_config = [] {
   c.num_key_value_heads = 8;
   return c;
 }();
+/// google/gemma-2-9b-it with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct gemma2_9b : gemma2<gemma2_9b_config, W> {
   static constexpr std::string_view name = "gemma2_9b";
@@ -72,6 +74,7 @@ inline constexpr decoder_config gemma2_27b_config = [] {
   c.query_pre_attn_scalar = 144;
   return c;
 }();
+/// google/gemma-2-27b-it with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct gemma2_27b : gemma2<gemma2_27b_config, W> {
   static constexpr std::string_view name = "gemma2_27b";

@@ -84,6 +84,7 @@ inline constexpr decoder_config gemma3_270m_config{.model_type = architecture::g
                                                    .sliding_window = 512,
                                                    .sliding_window_pattern = 6,
                                                    .rope_local_base_freq = 10'000.f};
+/// google/gemma-3-270m-it with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct gemma3_270m : gemma3<gemma3_270m_config, W> {
   static constexpr std::string_view name = "gemma3_270m";
@@ -104,6 +105,7 @@ inline constexpr decoder_config gemma3_1b_config{.model_type = architecture::gem
                                                  .sliding_window = 512,
                                                  .sliding_window_pattern = 6,
                                                  .rope_local_base_freq = 10'000.f};
+/// google/gemma-3-1b-it with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct gemma3_1b : gemma3<gemma3_1b_config, W> {
   static constexpr std::string_view name = "gemma3_1b";
@@ -125,6 +127,7 @@ inline constexpr decoder_config gemma3_4b_config{.model_type = architecture::gem
                                                  .sliding_window = 1024,
                                                  .sliding_window_pattern = 6,
                                                  .rope_local_base_freq = 10'000.f};
+/// google/gemma-3-4b-it with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct gemma3_4b : gemma3<gemma3_4b_config, W> {
   static constexpr std::string_view name = "gemma3_4b";
@@ -139,6 +142,7 @@ inline constexpr decoder_config gemma3_12b_config = [] {
   c.num_key_value_heads = 8;
   return c;
 }();
+/// google/gemma-3-12b-it with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct gemma3_12b : gemma3<gemma3_12b_config, W> {
   static constexpr std::string_view name = "gemma3_12b";
@@ -155,6 +159,7 @@ inline constexpr decoder_config gemma3_27b_config = [] {
   c.query_pre_attn_scalar = 168;
   return c;
 }();
+/// google/gemma-3-27b-it with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct gemma3_27b : gemma3<gemma3_27b_config, W> {
   static constexpr std::string_view name = "gemma3_27b";

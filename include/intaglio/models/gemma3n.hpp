@@ -12,13 +12,13 @@ namespace intaglio::models {
 /// sqrt(1/2), the factor of each part of a layer's sum. The sum is then (x + attention + laurel) / sqrt(2).
 inline constexpr float gemma3n_half_root = 0.70710678f;
 
-/// The type of a LAuReL matrix: that of the other matrices, or f16 where its columns are no whole number of blocks.
+/// The type of a LAuReL matrix: the other matrices' type, or f16 where its columns are no whole number of blocks.
 constexpr dtype laurel_type(dtype others, std::uint32_t columns) {
   return columns % info(others).block_elements == 0 ? others : dtype::f16;
 }
 
 /// The attention sublayer with its LAuReL branch: (x + attention + laurel) / sqrt(2). Its input is x / sqrt(2), and the
-/// branches are divided in their norms; a norm of x / sqrt(2) is that of x with half its epsilon. laurel is n +
+/// branches are divided in their norms; a norm of x / sqrt(2) equals a norm of x with half its epsilon. laurel is n +
 /// rms(right(left(n))) of the normalised input n.
 /// @shape  x, out: [tokens, hidden_size] f32
 template <dtype W>
@@ -63,7 +63,7 @@ struct sparse_ffn {
 /// The kind of a layer of Gemma 3n.
 struct gemma3n_kind {
   bool windowed;  ///< attention sees a window of positions
-  bool shares;    ///< keys and values are those of an earlier layer
+  bool shares;    ///< keys and values come from an earlier layer
   bool sparse;    ///< the FFN is a sparse_ffn
   friend constexpr bool operator==(const gemma3n_kind&, const gemma3n_kind&) = default;
 };
@@ -210,6 +210,7 @@ inline constexpr decoder_config gemma3n_e4b_config{.model_type = architecture::g
                                                    .laurel_rank = 64,
                                                    .sparse_layers = layer_set::all_but(10),
                                                    .sparse_deviations = 1.6448536f};
+/// google/gemma-3n-E4B-it with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct gemma3n_e4b : gemma3n<gemma3n_e4b_config, W> {
   static constexpr std::string_view name = "gemma3n_e4b";
@@ -222,6 +223,7 @@ inline constexpr decoder_config gemma3n_e2b_config = [] {
   c.num_kv_shared_layers = 10;
   return c;
 }();
+/// google/gemma-3n-E2B-it with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct gemma3n_e2b : gemma3n<gemma3n_e2b_config, W> {
   static constexpr std::string_view name = "gemma3n_e2b";

@@ -100,8 +100,8 @@ constexpr ir::value_id gemma4_block(ir::trace& t, const decoder_config& c, ir::v
   return t.scale(x, "layer_output_scale.weight");
 }
 
-/// The blocks of a Gemma 4, of up to four kinds: windowed or not, with their own keys and values or those of an earlier
-/// layer.
+/// The blocks of a Gemma 4, of up to four kinds: windowed or not, with their own keys and values or an earlier
+/// layer's.
 template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn>
 struct gemma4_blocks {
   const decoder_config* config;  ///< of the model
@@ -174,6 +174,7 @@ inline constexpr decoder_config gemma4_e2b_config{.model_type = architecture::ge
                                                   .num_kv_shared_layers = 20,
                                                   .shared_intermediate_size = 12'288,
                                                   .hidden_size_per_layer_input = 256};
+/// google/gemma-4-E2B-it with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct gemma4_e2b : gemma4<gemma4_e2b_config, W> {
   static constexpr std::string_view name = "gemma4_e2b";
@@ -200,6 +201,7 @@ inline constexpr decoder_config gemma4_e4b_config{.model_type = architecture::ge
                                                   .global_turning_pairs = 64,
                                                   .num_kv_shared_layers = 18,
                                                   .hidden_size_per_layer_input = 256};
+/// google/gemma-4-E4B-it with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct gemma4_e4b : gemma4<gemma4_e4b_config, W> {
   static constexpr std::string_view name = "gemma4_e4b";
@@ -226,6 +228,7 @@ inline constexpr decoder_config gemma4_31b_config{.model_type = architecture::ge
                                                   .num_global_key_value_heads = 4,
                                                   .global_turning_pairs = 64,
                                                   .attention_k_eq_v = true};
+/// google/gemma-4-31B-it with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct gemma4_31b : gemma4<gemma4_31b_config, W> {
   static constexpr std::string_view name = "gemma4_31b";
@@ -246,6 +249,7 @@ inline constexpr decoder_config gemma4_26b_a4b_config = [] {
   c.shared_expert_intermediate_size = 2112;
   return c;
 }();
+/// google/gemma-4-26B-A4B-it with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct gemma4_26b_a4b : gemma4<gemma4_26b_a4b_config, W> {
   static constexpr std::string_view name = "gemma4_26b_a4b";

@@ -53,6 +53,7 @@ inline constexpr decoder_config embeddinggemma_300m_config{.model_type = archite
                                                            .sliding_window_pattern = 6,
                                                            .rope_local_base_freq = 10'000.f,
                                                            .dense_features = 3072};
+/// google/embeddinggemma-300m with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct embeddinggemma_300m : gemma_embedding<embeddinggemma_300m_config, W> {
   static constexpr std::string_view name = "embeddinggemma_300m";

@@ -23,6 +23,7 @@ inline constexpr decoder_config glm_4_9b_chat_config{.model_type = architecture:
                                                      .rms_norm_eps = 1.5625e-7f,
                                                      .hidden_act = activation::silu,
                                                      .tie_word_embeddings = false};
+/// zai-org/glm-4-9b-chat with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct glm_4_9b_chat : qwen2<glm_4_9b_chat_config, W> {
   static constexpr std::string_view name = "glm_4_9b_chat";

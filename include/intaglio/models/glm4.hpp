@@ -62,6 +62,7 @@ inline constexpr decoder_config glm_4_9b_config{.model_type = architecture::glm4
                                                 .rms_norm_eps = 1e-5f,
                                                 .hidden_act = activation::silu,
                                                 .tie_word_embeddings = false};
+/// zai-org/GLM-4-9B-0414 with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct glm_4_9b : glm4<glm_4_9b_config, W> {
   static constexpr std::string_view name = "glm_4_9b";

@@ -108,10 +108,12 @@ inline constexpr decoder_config glm_45_config = [] {
   c.use_qk_norm = true;
   return c;
 }();
+/// zai-org/GLM-4.5-Air with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct glm_45_air : glm4moe<glm_45_air_config, W> {
   static constexpr std::string_view name = "glm_45_air";
 };
+/// zai-org/GLM-4.5 with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct glm_45 : glm4moe<glm_45_config, W> {
   static constexpr std::string_view name = "glm_45";

@@ -29,10 +29,12 @@ inline constexpr decoder_config gpt2_15b_config = [] {
   c.num_attention_heads = c.num_key_value_heads = 25;
   return c;
 }();
+/// openai-community/gpt2 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct gpt2_124m : layer_norm_decoder<gpt2_124m_config, W> {
   static constexpr std::string_view name = "gpt2_124m";
 };
+/// openai-community/gpt2-xl with matrices of codec W.
 template <dtype W = dtype::f16>
 struct gpt2_15b : layer_norm_decoder<gpt2_15b_config, W> {
   static constexpr std::string_view name = "gpt2_15b";

@@ -44,14 +44,17 @@ inline constexpr decoder_config pythia_69b_config = [] {
   c.vocab_size = 50'432;
   return c;
 }();
+/// EleutherAI/pythia-160m with matrices of codec W.
 template <dtype W = dtype::f16>
 struct pythia_160m : layer_norm_decoder<pythia_160m_config, W> {
   static constexpr std::string_view name = "pythia_160m";
 };
+/// EleutherAI/pythia-1.4b with matrices of codec W.
 template <dtype W = dtype::f16>
 struct pythia_14b : layer_norm_decoder<pythia_14b_config, W> {
   static constexpr std::string_view name = "pythia_14b";
 };
+/// EleutherAI/pythia-6.9b with matrices of codec W.
 template <dtype W = dtype::f16>
 struct pythia_69b : layer_norm_decoder<pythia_69b_config, W> {
   static constexpr std::string_view name = "pythia_69b";

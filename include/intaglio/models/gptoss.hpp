@@ -73,6 +73,7 @@ inline constexpr decoder_config gptoss_20b_config{
     .sliding_window_pattern = 2,
     .num_local_experts = 32,
     .num_experts_per_tok = 4};
+/// openai/gpt-oss-20b with matrices of codec W.
 template <dtype W = dtype::mxfp4>
 struct gptoss_20b : gptoss<gptoss_20b_config, W> {
   static constexpr std::string_view name = "gptoss_20b";
@@ -84,6 +85,7 @@ inline constexpr decoder_config gptoss_120b_config = [] {
   c.num_local_experts = 128;
   return c;
 }();
+/// openai/gpt-oss-120b with matrices of codec W.
 template <dtype W = dtype::mxfp4>
 struct gptoss_120b : gptoss<gptoss_120b_config, W> {
   static constexpr std::string_view name = "gptoss_120b";

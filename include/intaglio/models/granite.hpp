@@ -25,6 +25,7 @@ inline constexpr decoder_config granite_33_2b_config{.model_type = architecture:
                                                      .attention_multiplier = 0.015625f,
                                                      .residual_multiplier = 0.22f,
                                                      .logits_scaling = 8.f};
+/// ibm-granite/granite-3.3-2b-instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct granite_33_2b : llama<granite_33_2b_config, W> {
   static constexpr std::string_view name = "granite_33_2b";
@@ -39,6 +40,7 @@ inline constexpr decoder_config granite_33_8b_config = [] {
   c.logits_scaling = 16.f;
   return c;
 }();
+/// ibm-granite/granite-3.3-8b-instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct granite_33_8b : llama<granite_33_8b_config, W> {
   static constexpr std::string_view name = "granite_33_8b";
@@ -52,6 +54,7 @@ inline constexpr decoder_config granite_4_micro_config = [] {
   c.logits_scaling = 10.f;
   return c;
 }();
+/// ibm-granite/granite-4.0-micro with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct granite_4_micro : llama<granite_4_micro_config, W> {
   static constexpr std::string_view name = "granite_4_micro";

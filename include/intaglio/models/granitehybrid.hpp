@@ -97,14 +97,17 @@ inline constexpr decoder_config granite_4_h_tiny_config = [] {
   c.shared_expert_intermediate_size = 1024;
   return c;
 }();
+/// ibm-granite/granite-4.0-h-micro with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct granite_4_h_micro : granitehybrid<granite_4_h_micro_config, W> {
   static constexpr std::string_view name = "granite_4_h_micro";
 };
+/// ibm-granite/granite-4.0-h-350m with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct granite_4_h_350m : granitehybrid<granite_4_h_350m_config, W> {
   static constexpr std::string_view name = "granite_4_h_350m";
 };
+/// ibm-granite/granite-4.0-h-tiny with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct granite_4_h_tiny : granitehybrid<granite_4_h_tiny_config, W> {
   static constexpr std::string_view name = "granite_4_h_tiny";

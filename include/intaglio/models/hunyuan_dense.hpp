@@ -59,18 +59,22 @@ inline constexpr decoder_config hunyuan_7b_config = [] {
   c.vocab_size = 128'167;
   return c;
 }();
+/// tencent/Hunyuan-0.5B-Instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct hunyuan_05b : hunyuan_dense<hunyuan_05b_config, W> {
   static constexpr std::string_view name = "hunyuan_05b";
 };
+/// tencent/Hunyuan-1.8B-Instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct hunyuan_18b : hunyuan_dense<hunyuan_18b_config, W> {
   static constexpr std::string_view name = "hunyuan_18b";
 };
+/// tencent/Hunyuan-4B-Instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct hunyuan_4b : hunyuan_dense<hunyuan_4b_config, W> {
   static constexpr std::string_view name = "hunyuan_4b";
 };
+/// tencent/Hunyuan-7B-Instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct hunyuan_7b : hunyuan_dense<hunyuan_7b_config, W> {
   static constexpr std::string_view name = "hunyuan_7b";

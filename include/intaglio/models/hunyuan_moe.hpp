@@ -34,6 +34,7 @@ inline constexpr decoder_config hunyuan_a13b_config{.model_type = architecture::
                                                     .num_local_experts = 64,
                                                     .num_experts_per_tok = 8,
                                                     .shared_expert_intermediate_size = 3072};
+/// tencent/Hunyuan-A13B-Instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct hunyuan_a13b : hunyuan_moe<hunyuan_a13b_config, W> {
   static constexpr std::string_view name = "hunyuan_a13b";

@@ -30,10 +30,12 @@ inline constexpr decoder_config internlm25_20b_config = [] {
   c.num_attention_heads = 48;
   return c;
 }();
+/// internlm/internlm2_5-7b-chat with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct internlm25_7b : llama<internlm25_7b_config, W> {
   static constexpr std::string_view name = "internlm25_7b";
 };
+/// internlm/internlm2_5-20b-chat with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct internlm25_20b : llama<internlm25_20b_config, W> {
   static constexpr std::string_view name = "internlm25_20b";

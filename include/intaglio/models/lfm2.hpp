@@ -89,18 +89,22 @@ inline constexpr decoder_config lfm2_26b_config = [] {
   c.recurrent_layers = layer_set::all_but(30, 2, 5, 9, 13, 17, 21, 24, 27);
   return c;
 }();
+/// LiquidAI/LFM2-350M with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct lfm2_350m : lfm2<lfm2_350m_config, W> {
   static constexpr std::string_view name = "lfm2_350m";
 };
+/// LiquidAI/LFM2-700M with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct lfm2_700m : lfm2<lfm2_700m_config, W> {
   static constexpr std::string_view name = "lfm2_700m";
 };
+/// LiquidAI/LFM2-1.2B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct lfm2_12b : lfm2<lfm2_12b_config, W> {
   static constexpr std::string_view name = "lfm2_12b";
 };
+/// LiquidAI/LFM2-2.6B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct lfm2_26b : lfm2<lfm2_26b_config, W> {
   static constexpr std::string_view name = "lfm2_26b";

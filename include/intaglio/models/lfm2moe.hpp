@@ -84,6 +84,7 @@ inline constexpr decoder_config lfm2_8b_a1b_config = [] {
   c.dense_intermediate_size = 7168;
   return c;
 }();
+/// LiquidAI/LFM2-8B-A1B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct lfm2_8b_a1b : lfm2moe<lfm2_8b_a1b_config, W> {
   static constexpr std::string_view name = "lfm2_8b_a1b";

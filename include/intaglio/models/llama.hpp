@@ -16,7 +16,7 @@
 namespace intaglio::models {
 
 /// The embedding, the blocks and the last norm of a Llama or a Mistral, for a model type and for plans that are made at
-/// run time. With norms of the heads of q and k they are those of a Qwen3, with biases those of a Qwen2. Granite's
+/// run time. With norms of the heads of q and k they make a Qwen3, with biases a Qwen2. Granite's
 /// multipliers need no ops: x + m * f(norm(x)) is m * (y + f(norm(y))) for y = x / m, where the norm's epsilon is
 /// divided by m^2. So the stream holds y.
 template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::none,
@@ -84,6 +84,7 @@ inline constexpr decoder_config mistral_7b_v01_config{.model_type = architecture
                                                       .hidden_act = activation::silu,
                                                       .tie_word_embeddings = false,
                                                       .sliding_window = 4096};
+/// mistralai/Mistral-7B-Instruct-v0.1 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct mistral_7b_v01 : llama<mistral_7b_v01_config, W> {
   static constexpr std::string_view name = "mistral_7b_v01";
@@ -95,6 +96,7 @@ inline constexpr decoder_config mistral_7b_v02_config = [] {
   c.sliding_window = 0;
   return c;
 }();
+/// mistralai/Mistral-7B-Instruct-v0.2 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct mistral_7b : llama<mistral_7b_v02_config, W> {
   static constexpr std::string_view name = "mistral_7b";
@@ -105,6 +107,7 @@ inline constexpr decoder_config mistral_7b_v03_config = [] {
   c.vocab_size = 32'768;
   return c;
 }();
+/// mistralai/Mistral-7B-Instruct-v0.3 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct mistral_7b_v03 : llama<mistral_7b_v03_config, W> {
   static constexpr std::string_view name = "mistral_7b_v03";
@@ -118,6 +121,7 @@ inline constexpr decoder_config mistral_nemo_12b_config = [] {
   c.max_position_embeddings = 131'072;
   return c;
 }();
+/// mistralai/Mistral-Nemo-Instruct-2407 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct mistral_nemo_12b : llama<mistral_nemo_12b_config, W> {
   static constexpr std::string_view name = "mistral_nemo_12b";
@@ -130,6 +134,7 @@ inline constexpr decoder_config mistral_small_24b_config = [] {
   c.rope_theta = 100'000'000.f;
   return c;
 }();
+/// mistralai/Mistral-Small-24B-Instruct-2501 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct mistral_small_24b : llama<mistral_small_24b_config, W> {
   static constexpr std::string_view name = "mistral_small_24b";
@@ -148,6 +153,7 @@ inline constexpr decoder_config llama_3_8b_config{.model_type = architecture::ll
                                                   .rms_norm_eps = 1e-5f,
                                                   .hidden_act = activation::silu,
                                                   .tie_word_embeddings = false};
+/// meta-llama/Meta-Llama-3-8B-Instruct with matrices of codec W.
 template <dtype W = dtype::f16>
 struct llama_3_8b : llama<llama_3_8b_config, W> {
   static constexpr std::string_view name = "llama_3_8b";
@@ -159,6 +165,7 @@ inline constexpr decoder_config llama_31_8b_config = [] {
   c.rope_scaling = {rope_type::llama3, 8.f, 1.f, 4.f, 8192};
   return c;
 }();
+/// meta-llama/Llama-3.1-8B-Instruct with matrices of codec W.
 template <dtype W = dtype::f16>
 struct llama_31_8b : llama<llama_31_8b_config, W> {
   static constexpr std::string_view name = "llama_31_8b";
@@ -172,6 +179,7 @@ inline constexpr decoder_config llama_33_70b_config = [] {
   c.num_attention_heads = 64;
   return c;
 }();
+/// meta-llama/Llama-3.3-70B-Instruct with matrices of codec W.
 template <dtype W = dtype::f16>
 struct llama_33_70b : llama<llama_33_70b_config, W> {
   static constexpr std::string_view name = "llama_33_70b";
@@ -191,6 +199,7 @@ inline constexpr decoder_config llama_32_1b_config{.model_type = architecture::l
                                                    .rms_norm_eps = 1e-5f,
                                                    .hidden_act = activation::silu,
                                                    .tie_word_embeddings = true};
+/// meta-llama/Llama-3.2-1B-Instruct with matrices of codec W.
 template <dtype W = dtype::f16>
 struct llama_32_1b : llama<llama_32_1b_config, W> {
   static constexpr std::string_view name = "llama_32_1b";
@@ -204,6 +213,7 @@ inline constexpr decoder_config llama_32_3b_config = [] {
   c.head_dim = 128;
   return c;
 }();
+/// meta-llama/Llama-3.2-3B-Instruct with matrices of codec W.
 template <dtype W = dtype::f16>
 struct llama_32_3b : llama<llama_32_3b_config, W> {
   static constexpr std::string_view name = "llama_32_3b";
@@ -222,6 +232,7 @@ inline constexpr decoder_config tinyllama_11b_config{.model_type = architecture:
                                                      .rms_norm_eps = 1e-5f,
                                                      .hidden_act = activation::silu,
                                                      .tie_word_embeddings = false};
+/// TinyLlama/TinyLlama-1.1B-Chat-v1.0 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct tinyllama_11b : llama<tinyllama_11b_config, W> {
   static constexpr std::string_view name = "tinyllama_11b";
@@ -240,6 +251,7 @@ inline constexpr decoder_config smollm2_135m_config{.model_type = architecture::
                                                     .rms_norm_eps = 1e-5f,
                                                     .hidden_act = activation::silu,
                                                     .tie_word_embeddings = true};
+/// HuggingFaceTB/SmolLM2-135M-Instruct with matrices of codec W.
 template <dtype W = dtype::f16>
 struct smollm2_135m : llama<smollm2_135m_config, W> {
   static constexpr std::string_view name = "smollm2_135m";
@@ -254,6 +266,7 @@ inline constexpr decoder_config smollm2_360m_config = [] {
   c.num_key_value_heads = 5;
   return c;
 }();
+/// HuggingFaceTB/SmolLM2-360M-Instruct with matrices of codec W.
 template <dtype W = dtype::f16>
 struct smollm2_360m : llama<smollm2_360m_config, W> {
   static constexpr std::string_view name = "smollm2_360m";
@@ -269,6 +282,7 @@ inline constexpr decoder_config smollm2_17b_config = [] {
   c.rope_theta = 130'000.f;
   return c;
 }();
+/// HuggingFaceTB/SmolLM2-1.7B-Instruct with matrices of codec W.
 template <dtype W = dtype::f16>
 struct smollm2_17b : llama<smollm2_17b_config, W> {
   static constexpr std::string_view name = "smollm2_17b";
@@ -287,6 +301,7 @@ inline constexpr decoder_config stories260k_config{.model_type = architecture::l
                                                    .rms_norm_eps = 1e-5f,
                                                    .hidden_act = activation::silu,
                                                    .tie_word_embeddings = true};
+/// karpathy/tinyllamas with matrices of codec W.
 template <dtype W = dtype::f16>
 struct stories260k : llama<stories260k_config, W> {
   static constexpr std::string_view name = "stories260k";

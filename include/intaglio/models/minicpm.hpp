@@ -62,14 +62,17 @@ inline constexpr decoder_config minicpm4_05b_config = [] {
   c.logits_scaling = 4.f;
   return c;
 }();
+/// openbmb/MiniCPM-2B-sft-bf16 with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct minicpm_2b : llama<minicpm_2b_config, W> {
   static constexpr std::string_view name = "minicpm_2b";
 };
+/// openbmb/MiniCPM-1B-sft-bf16 with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct minicpm_1b : llama<minicpm_1b_config, W> {
   static constexpr std::string_view name = "minicpm_1b";
 };
+/// openbmb/MiniCPM4-0.5B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct minicpm4_05b : llama<minicpm4_05b_config, W> {
   static constexpr std::string_view name = "minicpm4_05b";

@@ -25,6 +25,7 @@ inline constexpr decoder_config minimax_m2_config{.model_type = architecture::mi
                                                   .num_local_experts = 256,
                                                   .num_experts_per_tok = 8,
                                                   .use_expert_bias = true};
+/// MiniMaxAI/MiniMax-M2 with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct minimax_m2 : olmoe<minimax_m2_config, W> {
   static constexpr std::string_view name = "minimax_m2";

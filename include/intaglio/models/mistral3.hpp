@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Ministral 3: a Mistral with YaRN whose queries are multiplied by 1 + 0.1 log(1 + floor(position / 16384)). That
 // factor is 1 for the first 16,384 positions, and the context ends there in this library. Source: transformers,
-// models/ministral3, whose defaults are those of the 8B model.
+// models/ministral3, whose defaults belong to the 8B model.
 #pragma once
 
 #include "intaglio/models/llama.hpp"
@@ -23,6 +23,7 @@ inline constexpr decoder_config ministral3_8b_config{.model_type = architecture:
                                                      .rms_norm_eps = 1e-5f,
                                                      .hidden_act = activation::silu,
                                                      .tie_word_embeddings = false};
+/// mistralai/Ministral-3-8B-Instruct-2512 with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct ministral3_8b : llama<ministral3_8b_config, W> {
   static constexpr std::string_view name = "ministral3_8b";

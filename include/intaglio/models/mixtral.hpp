@@ -16,7 +16,7 @@
 namespace intaglio::models {
 
 /// The layers of a Mixtral or a Granite with experts, for a model type and for plans that are made at run time. With
-/// norms of q and k they are those of a Qwen3 or an OLMo with experts, with biases those of a Qwen2 with experts. The
+/// norms of q and k they make a Qwen3 or an OLMo with experts, with biases a Qwen2 with experts. The
 /// stream is divided by residual_multiplier, as llama_graph explains.
 template <dtype W, dtype R = dtype::f32, graph::qk_norm Norm = graph::qk_norm::none,
           graph::qkv_bias Bias = graph::qkv_bias::none>
@@ -63,6 +63,7 @@ inline constexpr decoder_config mixtral_8x7b_config{.model_type = architecture::
                                                     .tie_word_embeddings = false,
                                                     .num_local_experts = 8,
                                                     .num_experts_per_tok = 2};
+/// mistralai/Mixtral-8x7B-Instruct-v0.1 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct mixtral_8x7b : mixtral<mixtral_8x7b_config, W> {
   static constexpr std::string_view name = "mixtral_8x7b";
@@ -78,6 +79,7 @@ inline constexpr decoder_config mixtral_8x22b_config = [] {
   c.max_position_embeddings = 65'536;
   return c;
 }();
+/// mistralai/Mixtral-8x22B-Instruct-v0.1 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct mixtral_8x22b : mixtral<mixtral_8x22b_config, W> {
   static constexpr std::string_view name = "mixtral_8x22b";

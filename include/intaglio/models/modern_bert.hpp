@@ -98,10 +98,12 @@ inline constexpr decoder_config modernbert_large_config = [] {
   c.full_attention_layers = layer_set::first_and_every(3, 28);
   return c;
 }();
+/// answerdotai/ModernBERT-base with matrices of codec W.
 template <dtype W = dtype::f16>
 struct modernbert_base : modern_bert<modernbert_base_config, W> {
   static constexpr std::string_view name = "modernbert_base";
 };
+/// answerdotai/ModernBERT-large with matrices of codec W.
 template <dtype W = dtype::f16>
 struct modernbert_large : modern_bert<modernbert_large_config, W> {
   static constexpr std::string_view name = "modernbert_large";

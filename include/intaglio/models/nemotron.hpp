@@ -23,6 +23,7 @@ inline constexpr decoder_config minitron_4b_config{.model_type = architecture::n
                                                    .rms_norm_eps = 1e-5f,
                                                    .hidden_act = activation::relu_squared,
                                                    .tie_word_embeddings = false};
+/// nvidia/Minitron-4B-Base with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct minitron_4b : layer_norm_decoder<minitron_4b_config, W> {
   static constexpr std::string_view name = "minitron_4b";

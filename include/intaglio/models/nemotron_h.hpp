@@ -176,18 +176,22 @@ inline constexpr decoder_config nemotron_3_nano_config = [] {
   set_nemotron_h_layers(c, "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME");
   return c;
 }();
+/// nvidia/Nemotron-H-8B-Base-8K with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct nemotron_h_8b : nemotron_h<nemotron_h_8b_config, W> {
   static constexpr std::string_view name = "nemotron_h_8b";
 };
+/// nvidia/NVIDIA-Nemotron-Nano-9B-v2 with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct nemotron_nano_9b_v2 : nemotron_h<nemotron_nano_9b_v2_config, W> {
   static constexpr std::string_view name = "nemotron_nano_9b_v2";
 };
+/// nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16 with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct nemotron_3_nano : nemotron_h<nemotron_3_nano_config, W> {
   static constexpr std::string_view name = "nemotron_3_nano";
 };
+/// nvidia/NVIDIA-Nemotron-Nano-12B-v2 with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct nemotron_nano_12b_v2 : nemotron_h<nemotron_nano_12b_v2_config, W> {
   static constexpr std::string_view name = "nemotron_nano_12b_v2";

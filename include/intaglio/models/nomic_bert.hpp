@@ -46,6 +46,7 @@ inline constexpr decoder_config nomic_embed_v15_config{.model_type = architectur
                                                        .rms_norm_eps = 1e-12f,
                                                        .hidden_act = activation::silu,
                                                        .type_vocab_size = 2};
+/// nomic-ai/nomic-embed-text-v1.5 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct nomic_embed_v15 : nomic_bert<nomic_embed_v15_config, W> {
   static constexpr std::string_view name = "nomic_embed_v15";

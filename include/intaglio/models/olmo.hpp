@@ -31,10 +31,12 @@ inline constexpr decoder_config olmo_7b_config = [] {
   c.tie_word_embeddings = false;
   return c;
 }();
+/// allenai/OLMo-1B-hf with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct olmo_1b : layer_norm_decoder<olmo_1b_config, W> {
   static constexpr std::string_view name = "olmo_1b";
 };
+/// allenai/OLMo-7B-hf with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct olmo_7b : layer_norm_decoder<olmo_7b_config, W> {
   static constexpr std::string_view name = "olmo_7b";

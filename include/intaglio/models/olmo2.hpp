@@ -95,18 +95,22 @@ inline constexpr decoder_config olmo2_32b_config = [] {
   c.num_key_value_heads = 8;
   return c;
 }();
+/// allenai/OLMo-2-0425-1B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct olmo2_1b : olmo2<olmo2_1b_config, W> {
   static constexpr std::string_view name = "olmo2_1b";
 };
+/// allenai/OLMo-2-1124-7B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct olmo2_7b : olmo2<olmo2_7b_config, W> {
   static constexpr std::string_view name = "olmo2_7b";
 };
+/// allenai/OLMo-2-1124-13B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct olmo2_13b : olmo2<olmo2_13b_config, W> {
   static constexpr std::string_view name = "olmo2_13b";
 };
+/// allenai/OLMo-2-0325-32B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct olmo2_32b : olmo2<olmo2_32b_config, W> {
   static constexpr std::string_view name = "olmo2_32b";

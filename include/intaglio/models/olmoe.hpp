@@ -33,6 +33,7 @@ inline constexpr decoder_config olmoe_1b_7b_config{.model_type = architecture::o
                                                    .num_local_experts = 64,
                                                    .num_experts_per_tok = 8,
                                                    .norm_topk_prob = false};
+/// allenai/OLMoE-1B-7B-0924 with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct olmoe_1b_7b : olmoe<olmoe_1b_7b_config, W> {
   static constexpr std::string_view name = "olmoe_1b_7b";

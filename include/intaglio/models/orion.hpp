@@ -21,6 +21,7 @@ inline constexpr decoder_config orion_14b_config{.model_type = architecture::ori
                                                  .rms_norm_eps = 1e-5f,
                                                  .hidden_act = activation::silu,
                                                  .tie_word_embeddings = false};
+/// OrionStarAI/Orion-14B-Base with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct orion_14b : layer_norm_decoder<orion_14b_config, W> {
   static constexpr std::string_view name = "orion_14b";

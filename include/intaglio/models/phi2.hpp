@@ -32,10 +32,12 @@ inline constexpr decoder_config phi_15_config = [] {
   c.head_dim = 64;
   return c;
 }();
+/// microsoft/phi-2 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct phi_2 : layer_norm_decoder<phi_2_config, W> {
   static constexpr std::string_view name = "phi_2";
 };
+/// microsoft/phi-1_5 with matrices of codec W.
 template <dtype W = dtype::f16>
 struct phi_15 : layer_norm_decoder<phi_15_config, W> {
   static constexpr std::string_view name = "phi_15";

@@ -22,6 +22,7 @@ inline constexpr decoder_config phi_4_config{.model_type = architecture::phi3,
                                              .rms_norm_eps = 1e-5f,
                                              .hidden_act = activation::silu,
                                              .tie_word_embeddings = false};
+/// microsoft/phi-4 with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct phi_4 : llama<phi_4_config, W> {
   static constexpr std::string_view name = "phi_4";
@@ -54,6 +55,7 @@ inline constexpr decoder_config phi_4_mini_config{
     .rms_norm_eps = 1e-5f,
     .hidden_act = activation::silu,
     .tie_word_embeddings = true};
+/// microsoft/Phi-4-mini-instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct phi_4_mini : llama<phi_4_mini_config, W> {
   static constexpr std::string_view name = "phi_4_mini";
@@ -81,6 +83,7 @@ inline constexpr decoder_config phi_35_mini_config = [] {
   c.tie_word_embeddings = false;
   return c;
 }();
+/// microsoft/Phi-3.5-mini-instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct phi_35_mini : llama<phi_35_mini_config, W> {
   static constexpr std::string_view name = "phi_35_mini";

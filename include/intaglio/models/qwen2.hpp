@@ -90,30 +90,37 @@ inline constexpr decoder_config qwen25_72b_config = [] {
   c.num_attention_heads = 64;
   return c;
 }();
+/// Qwen/Qwen2.5-0.5B-Instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen25_05b : qwen2<qwen25_05b_config, W> {
   static constexpr std::string_view name = "qwen25_05b";
 };
+/// Qwen/Qwen2.5-1.5B-Instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen25_15b : qwen2<qwen25_15b_config, W> {
   static constexpr std::string_view name = "qwen25_15b";
 };
+/// Qwen/Qwen2.5-3B-Instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen25_3b : qwen2<qwen25_3b_config, W> {
   static constexpr std::string_view name = "qwen25_3b";
 };
+/// Qwen/Qwen2.5-7B-Instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen25_7b : qwen2<qwen25_7b_config, W> {
   static constexpr std::string_view name = "qwen25_7b";
 };
+/// Qwen/Qwen2.5-14B-Instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen25_14b : qwen2<qwen25_14b_config, W> {
   static constexpr std::string_view name = "qwen25_14b";
 };
+/// Qwen/Qwen2.5-32B-Instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen25_32b : qwen2<qwen25_32b_config, W> {
   static constexpr std::string_view name = "qwen25_32b";
 };
+/// Qwen/Qwen2.5-72B-Instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen25_72b : qwen2<qwen25_72b_config, W> {
   static constexpr std::string_view name = "qwen25_72b";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Qwen2 with experts: biases of q, k and v, and mixtures with a gated shared expert. Experts are weighed by a softmax
-// over all of them. Source: transformers, models/qwen2_moe, whose defaults are those of the A2.7B model.
+// over all of them. Source: transformers, models/qwen2_moe, whose defaults belong to the A2.7B model.
 #pragma once
 
 #include "intaglio/models/mixtral.hpp"
@@ -36,6 +36,7 @@ inline constexpr decoder_config qwen15_moe_a27b_config{.model_type = architectur
                                                        .num_experts_per_tok = 4,
                                                        .shared_expert_intermediate_size = 5632,
                                                        .norm_topk_prob = false};
+/// Qwen/Qwen1.5-MoE-A2.7B-Chat with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen15_moe_a27b : qwen2moe<qwen15_moe_a27b_config, W> {
   static constexpr std::string_view name = "qwen15_moe_a27b";

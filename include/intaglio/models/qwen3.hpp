@@ -88,6 +88,7 @@ inline constexpr decoder_config qwen3_embedding_06b_config = [] {
   c.max_position_embeddings = 32'768;
   return c;
 }();
+/// Qwen/Qwen3-Embedding-0.6B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen3_embedding_06b : qwen3<qwen3_embedding_06b_config, W> {
   static constexpr std::string_view name = "qwen3_embedding_06b";
@@ -107,30 +108,37 @@ template <dtype H = dtype::f16>
 struct bitnet_embedding_06b : qwen3<bitnet_embedding_06b_config, dtype::i2_s, H, H> {
   static constexpr std::string_view name = "bitnet_embedding_06b";
 };
+/// Qwen/Qwen3-0.6B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen3_06b : qwen3<qwen3_06b_config, W> {
   static constexpr std::string_view name = "qwen3_06b";
 };
+/// Qwen/Qwen3-1.7B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen3_17b : qwen3<qwen3_17b_config, W> {
   static constexpr std::string_view name = "qwen3_17b";
 };
+/// Qwen/Qwen3-4B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen3_4b : qwen3<qwen3_4b_config, W> {
   static constexpr std::string_view name = "qwen3_4b";
 };
+/// Qwen/Qwen3-8B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen3_8b : qwen3<qwen3_8b_config, W> {
   static constexpr std::string_view name = "qwen3_8b";
 };
+/// Qwen/Qwen3-4B-Instruct-2507 with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen3_4b_2507 : qwen3<qwen3_4b_2507_config, W> {
   static constexpr std::string_view name = "qwen3_4b_2507";
 };
+/// Qwen/Qwen3-14B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen3_14b : qwen3<qwen3_14b_config, W> {
   static constexpr std::string_view name = "qwen3_14b";
 };
+/// Qwen/Qwen3-32B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen3_32b : qwen3<qwen3_32b_config, W> {
   static constexpr std::string_view name = "qwen3_32b";

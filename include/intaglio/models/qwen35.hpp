@@ -98,14 +98,17 @@ inline constexpr decoder_config qwen35_27b_config = [] {
   c.delta_net.value_heads = 48;
   return c;
 }();
+/// Qwen/Qwen3.5-0.8B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen35_08b : qwen35<qwen35_08b_config, W> {
   static constexpr std::string_view name = "qwen35_08b";
 };
+/// Qwen/Qwen3.5-4B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen35_4b : qwen35<qwen35_4b_config, W> {
   static constexpr std::string_view name = "qwen35_4b";
 };
+/// Qwen/Qwen3.5-27B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen35_27b : qwen35<qwen35_27b_config, W> {
   static constexpr std::string_view name = "qwen35_27b";

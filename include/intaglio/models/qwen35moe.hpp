@@ -30,6 +30,7 @@ inline constexpr decoder_config qwen35_35b_a3b_config = [] {
   c.shared_expert_intermediate_size = 512;
   return c;
 }();
+/// Qwen/Qwen3.5-35B-A3B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen35_35b_a3b : qwen35moe<qwen35_35b_a3b_config, W> {
   static constexpr std::string_view name = "qwen35_35b_a3b";

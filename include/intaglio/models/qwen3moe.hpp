@@ -33,6 +33,7 @@ inline constexpr decoder_config qwen3_30b_a3b_config{.model_type = architecture:
                                                      .tie_word_embeddings = false,
                                                      .num_local_experts = 128,
                                                      .num_experts_per_tok = 8};
+/// Qwen/Qwen3-30B-A3B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen3_30b_a3b : qwen3moe<qwen3_30b_a3b_config, W> {
   static constexpr std::string_view name = "qwen3_30b_a3b";
@@ -44,6 +45,7 @@ inline constexpr decoder_config qwen3_30b_a3b_2507_config = [] {
   c.rope_theta = 10'000'000.f;
   return c;
 }();
+/// Qwen/Qwen3-30B-A3B-Instruct-2507 with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen3_30b_a3b_2507 : qwen3moe<qwen3_30b_a3b_2507_config, W> {
   static constexpr std::string_view name = "qwen3_30b_a3b_2507";
@@ -57,6 +59,7 @@ inline constexpr decoder_config qwen3_235b_a22b_config = [] {
   c.num_attention_heads = 64;
   return c;
 }();
+/// Qwen/Qwen3-235B-A22B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen3_235b_a22b : qwen3moe<qwen3_235b_a22b_config, W> {
   static constexpr std::string_view name = "qwen3_235b_a22b";

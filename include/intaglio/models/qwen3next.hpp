@@ -11,7 +11,7 @@
 namespace intaglio::models {
 
 /// The layers of a Qwen3-Next, for a model type and for plans that are made at run time. With gates apart they are
-/// those of a Qwen3.5 with experts.
+/// the layers of a Qwen3.5 with experts.
 template <dtype W, dtype R = dtype::f32, graph::delta_gates Gates = graph::delta_gates::together>
 constexpr auto qwen3next_graph(const decoder_config& c, dtype head, dtype embedding_type) {
   using namespace intaglio::graph;
@@ -48,6 +48,7 @@ inline constexpr decoder_config qwen3next_80b_a3b_config = [] {
   c.shared_expert_intermediate_size = 512;
   return c;
 }();
+/// Qwen/Qwen3-Next-80B-A3B-Instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct qwen3next_80b_a3b : qwen3next<qwen3next_80b_a3b_config, W> {
   static constexpr std::string_view name = "qwen3next_80b_a3b";

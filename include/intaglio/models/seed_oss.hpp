@@ -30,6 +30,7 @@ inline constexpr decoder_config seed_oss_36b_config{.model_type = architecture::
                                                     .rms_norm_eps = 1e-6f,
                                                     .hidden_act = activation::silu,
                                                     .tie_word_embeddings = false};
+/// ByteDance-Seed/Seed-OSS-36B-Instruct with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct seed_oss_36b : seed_oss<seed_oss_36b_config, W> {
   static constexpr std::string_view name = "seed_oss_36b";

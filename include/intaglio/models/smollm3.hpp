@@ -22,6 +22,7 @@ inline constexpr decoder_config smollm3_3b_config{.model_type = architecture::sm
                                                   .rms_norm_eps = 1e-6f,
                                                   .hidden_act = activation::silu,
                                                   .tie_word_embeddings = true};
+/// HuggingFaceTB/SmolLM3-3B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct smollm3_3b : llama<smollm3_3b_config, W> {
   static constexpr std::string_view name = "smollm3_3b";

@@ -36,10 +36,12 @@ inline constexpr decoder_config stablelm2_16b_config = [] {
   c.attention_bias = true;
   return c;
 }();
+/// stabilityai/stablelm-3b-4e1t with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct stablelm_3b : layer_norm_decoder<stablelm_3b_config, W> {
   static constexpr std::string_view name = "stablelm_3b";
 };
+/// stabilityai/stablelm-2-1_6b with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct stablelm2_16b : layer_norm_decoder<stablelm2_16b_config, W> {
   static constexpr std::string_view name = "stablelm2_16b";

@@ -29,10 +29,12 @@ inline constexpr decoder_config starcoderbase_1b_config = [] {
   c.num_attention_heads = 16;
   return c;
 }();
+/// bigcode/starcoder with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct starcoder_15b : layer_norm_decoder<starcoder_15b_config, W> {
   static constexpr std::string_view name = "starcoder_15b";
 };
+/// bigcode/starcoderbase-1b with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct starcoderbase_1b : layer_norm_decoder<starcoderbase_1b_config, W> {
   static constexpr std::string_view name = "starcoderbase_1b";

@@ -43,14 +43,17 @@ inline constexpr decoder_config starcoder2_15b_config = [] {
   c.tie_word_embeddings = false;
   return c;
 }();
+/// bigcode/starcoder2-3b with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct starcoder2_3b : layer_norm_decoder<starcoder2_3b_config, W> {
   static constexpr std::string_view name = "starcoder2_3b";
 };
+/// bigcode/starcoder2-7b with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct starcoder2_7b : layer_norm_decoder<starcoder2_7b_config, W> {
   static constexpr std::string_view name = "starcoder2_7b";
 };
+/// bigcode/starcoder2-15b with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct starcoder2_15b : layer_norm_decoder<starcoder2_15b_config, W> {
   static constexpr std::string_view name = "starcoder2_15b";

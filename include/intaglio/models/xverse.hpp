@@ -32,10 +32,12 @@ inline constexpr decoder_config xverse_13b_config = [] {
   c.vocab_size = 100'278;
   return c;
 }();
+/// xverse/XVERSE-7B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct xverse_7b : llama<xverse_7b_config, W> {
   static constexpr std::string_view name = "xverse_7b";
 };
+/// xverse/XVERSE-13B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct xverse_13b : llama<xverse_13b_config, W> {
   static constexpr std::string_view name = "xverse_13b";

@@ -278,11 +278,11 @@ class stage {
       for (std::size_t i = 0; i < d.access_count; ++i)
         if (d.accesses[i].where == region::weight) used.at(d.accesses[i].slot) = true;
     });
-    std::vector<std::uint32_t> places(used.size());
+    std::vector<std::uint32_t> new_slots(used.size());
     table_.global_weight_bytes = table_.layer_weight_bytes = 0;
     for (std::uint32_t slot = 0; slot < used.size(); ++slot) {
       if (!used[slot]) continue;
-      places[slot] = static_cast<std::uint32_t>(parts_->weights.size());
+      new_slots[slot] = static_cast<std::uint32_t>(parts_->weights.size());
       weight& kept = parts_->weights.emplace_back(whole.weights[slot]);
       std::uint64_t& end = kept.per_layer ? table_.layer_weight_bytes : table_.global_weight_bytes;
       kept.offset = end;
@@ -291,12 +291,12 @@ class stage {
     table_.weights = parts_->weights;
     for (std::vector<operand>& list : parts_->arguments)
       for (operand& each : list)
-        if (each.where == region::weight) each.slot = places[each.slot];
+        if (each.where == region::weight) each.slot = new_slots[each.slot];
     each_dispatch([&](dispatch& d) {
       for (operand& each : d.push)
-        if (each.where == region::weight) each.slot = places[each.slot];
+        if (each.where == region::weight) each.slot = new_slots[each.slot];
       for (std::size_t i = 0; i < d.access_count; ++i)
-        if (d.accesses[i].where == region::weight) d.accesses[i].slot = places[d.accesses[i].slot];
+        if (d.accesses[i].where == region::weight) d.accesses[i].slot = new_slots[d.accesses[i].slot];
     });
   }
 

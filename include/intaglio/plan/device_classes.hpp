@@ -14,8 +14,8 @@ namespace intaglio::plan {
 
 using kernels::demand, kernels::device_class;
 
-/// Limits are those that drivers report. Sources: docs/gpu.md, and vulkan.gpuinfo.org for devices on which the project
-/// has not run.
+/// Limits are the values that drivers report. Sources: docs/gpu.md, and vulkan.gpuinfo.org for devices on which the
+/// project has not run.
 namespace classes {
 /// Mesa's CPU driver, vectors of up to 512 bits.
 inline constexpr device_class llvmpipe{.name = "llvmpipe",

@@ -22,7 +22,7 @@ namespace intaglio::plan {
 
 /// Options of a plan for a device.
 struct device_plan_options {
-  std::vector<product_shape> shapes{};       ///< of decode's products, in place of the plan's shapes
+  std::vector<product_shape> shapes{};       ///< of decode's products, which replace the plan's shapes
   bool always_long = false;                  ///< wide chunks of long prompts also on devices without matrices
   std::optional<std::uint32_t> long_from{};  ///< replaces the default of device_plan::long_from
   bool sampler_forms = true;  ///< on GPUs: one session's samplers get an interim form, which compiles sooner

@@ -101,16 +101,16 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   const bool keeps_firsts =
       decodes && !screens && target.head_firsts && (dense_head || nodes[head].kernel == kernels::kernel::matmul);
   const std::uint32_t sampler = head + (screens ? 2 : 1);
-  head_places places;
+  head_values values;
   if (screens) {
     p.values[p.storage[static_cast<std::size_t>(g.output)]].last = sampler;
-    places.y = add_room(p, "normalised", dtype::f32, config.hidden_size, std::uint64_t{4} * config.hidden_size, head,
+    values.y = add_room(p, "normalised", dtype::f32, config.hidden_size, std::uint64_t{4} * config.hidden_size, head,
                         head + 1);
-    places.lowest = add_room(p, "lowest of the largest", dtype::f32, target.head_groups,
+    values.lowest = add_room(p, "lowest of the largest", dtype::f32, target.head_groups,
                              std::uint64_t{4} * target.head_groups, head, head + 1);
   }
   if (screens || keeps_firsts)
-    places.firsts = add_room(p, "first tokens", dtype::u32, 2 * target.head_groups,
+    values.firsts = add_room(p, "first tokens", dtype::u32, 2 * target.head_groups,
                              std::uint64_t{8} * target.head_groups, head, sampler);
   lowering lower{g, p, c, weights};
   std::vector<dispatch> prologue, period, epilogue;
@@ -120,10 +120,10 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
                                              : epilogue)
         .push_back(lower.lower(nodes[i], i));
   if (screens) {
-    const auto [screen, rescore] = lower.screened(nodes[head], epilogue.back(), places);
+    const auto [screen, rescore] = lower.screened(nodes[head], epilogue.back(), values);
     epilogue.back() = screen, epilogue.push_back(rescore);
   } else if (keeps_firsts) {
-    lower.keep_firsts(epilogue.back(), places.firsts);
+    lower.keep_firsts(epilogue.back(), values.firsts);
   }
   out.residual_offset = p.offset(stream_of(g, nodes, kind));
   if (kind.head) out.logits_offset = p.offset(g.output);

@@ -68,10 +68,10 @@ constexpr kernels::layers::exchanged_arguments exchanged_arguments(const dispatc
     const auto steps = s.block(static_cast<std::uint8_t>(kind));
     const auto arguments = s.arguments.subspan(s.arguments.size() > s.argument_count() ? kind * s.argument_count() : 0,
                                                s.argument_count());
-    const auto touches = [&](std::size_t step, const operand& place, bool writes) {
+    const auto touches = [&](std::size_t step, const operand& at, bool writes) {
       for (std::size_t i = 0; i < steps[step].access_count; ++i)
-        if (const access& a = steps[step].accesses[i]; a.write == writes && a.where == place.where &&
-                                                       a.offset == place.offset && a.layer_stride == place.layer_stride)
+        if (const access& a = steps[step].accesses[i];
+            a.write == writes && a.where == at.where && a.offset == at.offset && a.layer_stride == at.layer_stride)
           return true;
       return false;
     };
@@ -104,8 +104,8 @@ constexpr kernels::layers::exchanged_arguments exchanged_arguments(const dispatc
 }
 
 /// The exchange of a batch's resident dispatch, computed from the constants from which its shader computes the offsets.
-constexpr kernels::exchange_places exchange_of(const dispatch& all) {
-  kernels::exchange_places out;
+constexpr kernels::exchange_ranges exchange_of(const dispatch& all) {
+  kernels::exchange_ranges out;
   kernels::visit(all.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
     if constexpr (kernels::exchanging<Kernel>)
       out = Kernel::exchange(kernels::constants_of<Kernel>(all.specialization));
@@ -114,9 +114,9 @@ constexpr kernels::exchange_places exchange_of(const dispatch& all) {
 }
 /// Whether each value of an exchange fits in a layer's bytes, in whole words, and no step waits for a value that a
 /// later step writes.
-[[gnu::cold]] constexpr bool has_room(const sequence& s, const dispatch& all, const kernels::exchange_places& places,
+[[gnu::cold]] constexpr bool has_room(const sequence& s, const dispatch& all, const kernels::exchange_ranges& ranges,
                                       text<256>& out) {
-  for (const kernels::exchange_place& each : places.all()) {
+  for (const kernels::exchange_range& each : ranges.all()) {
     if (each.bytes != 0 && each.bytes % 4 == 0 && each.written <= each.read) continue;
     begin(out, s, all);
     if (each.written > each.read) {
@@ -129,9 +129,9 @@ constexpr kernels::exchange_places exchange_of(const dispatch& all) {
     return false;
   }
   for (std::size_t n = 0; n < s.arguments.size(); n += s.argument_count()) {
-    if (s.arguments[n].layer_stride >= places.bytes()) continue;
+    if (s.arguments[n].layer_stride >= ranges.bytes()) continue;
     begin(out, s, all);
-    out.append("expected ", places.bytes(), " bytes a layer for what workgroups exchange, found ",
+    out.append("expected ", ranges.bytes(), " bytes a layer for what workgroups exchange, found ",
                s.arguments[n].layer_stride);
     return false;
   }

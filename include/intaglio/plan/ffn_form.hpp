@@ -15,7 +15,7 @@ struct ffn_form {
   bool walk = false;  ///< as graph::walk_ffn: the exact walk for ternary weights after squared ReLU, the full walk for
                       ///< f32, f16 and bf16
   std::uint32_t traced = 0;  ///< as graph::traced: number of features that are reported for each layer and token; for
-                             ///< ternary weights those of the exact walk
+                             ///< ternary weights the features that the exact walk reads
 };
 
 /// Marks the FFN of every layer. @error in the graph's failure: an FFN that cannot have the form

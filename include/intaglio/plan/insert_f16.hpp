@@ -25,8 +25,8 @@ constexpr kernels::f16_order order_of_f16(const ir::graph& g, ir::weight_id id) 
 
 /// Where arithmetic is f16, each product of coded weights reads an input that a node before it converted to f16; in a
 /// batch the head of dense weights does too. In a chunk attention becomes attention_f16, also where only the profile's
-/// chunk_attention is f16. Two kinds of products stay unchanged: those of experts, because tokens use different
-/// experts, and those that choose experts, because their result must not depend on the kind of pass.
+/// chunk_attention is f16. Two kinds of products stay unchanged: products of experts, because tokens use different
+/// experts, and products that choose experts, because their result must not depend on the kind of pass.
 /// @param tokens of the pass
 constexpr void insert_f16(ir::graph& g, const profile& target, bool chunk, std::uint32_t tokens,
                           std::vector<node>& nodes) {

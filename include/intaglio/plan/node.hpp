@@ -48,8 +48,8 @@ struct node {
   ir::weight_id norm = ir::none;
   std::array<ir::weight_id, 3> weights{ir::none, ir::none, ir::none};
   std::uint8_t weight_count = 0;
-  /// Biases, or none. turn has those of q, k and v; norm_add, rms_norm, route, short_conv and expert_sum have one;
-  /// gated has those of gate and up; embed has the rows of positions and of token types.
+  /// Biases, or none. turn has biases of q, k and v; norm_add, rms_norm, route, short_conv and expert_sum have one;
+  /// gated has biases of gate and up; embed has the rows of positions and of token types.
   std::array<ir::weight_id, 3> biases{ir::none, ir::none, ir::none};
   kernels::turn_norms norms = kernels::turn_norms::none;
   bool centered = false;            ///< of rms_norm: the mean is subtracted first (layer norm)

@@ -41,7 +41,7 @@ class one_dispatch {
   constexpr bool cooperative() const { return target_.layers_subgroups > 1; }
 
   /// Reserves a value in the arena with an offset for each of `count` layers.
-  constexpr operand place(std::string_view name, std::uint32_t width, std::uint32_t count) {
+  constexpr operand reserve(std::string_view name, std::uint32_t width, std::uint32_t count) {
     const std::uint64_t stride = aligned(std::uint64_t{4} * width);
     const operand out{region::arena, 0, arena_bytes, stride};
     values.push_back({text<32>{name}, dtype::f32, width, arena_bytes, stride * count, 0,
@@ -51,19 +51,19 @@ class one_dispatch {
   }
 
   /// Reserves the values of the dispatches after the layers.
-  constexpr void place_behind() {
+  constexpr void reserve_behind() {
     const std::uint32_t layers = config_.num_hidden_layers;
-    logits_ = place("logits", config_.vocab_size, 1);
+    logits_ = reserve("logits", config_.vocab_size, 1);
     scratch_ =
-        place("sample scratch", static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config_.vocab_size) / 4), 1);
+        reserve("sample scratch", static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config_.vocab_size) / 4), 1);
     if (const std::uint32_t count = constant(epilogue.back(), "first_count"); count != 0) {
-      firsts_ = place("first tokens", 2 * count, 1);
+      firsts_ = reserve("first tokens", 2 * count, 1);
       if (epilogue[0].kernel == kernel::head_screen) {
-        normalised_ = place("normalised", config_.hidden_size, 1);
-        lowest_ = place("lowest of the largest", count, 1);
+        normalised_ = reserve("normalised", config_.hidden_size, 1);
+        lowest_ = reserve("lowest of the largest", count, 1);
       }
     }
-    if (normalises_first()) normalised_ = place("normalised", config_.hidden_size, 1);
+    if (normalises_first()) normalised_ = reserve("normalised", config_.hidden_size, 1);
     next_ = stream_;
     next_.offset += stream_.layer_stride;
     last_ = stream_;

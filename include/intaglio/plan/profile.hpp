@@ -17,7 +17,7 @@ namespace intaglio::plan {
 /// Arithmetic of products with coded weights, in chunks of more than tile_tokens tokens and in passes over a batch
 /// (batch_shape). A pass over drafts always has decode's bits.
 enum class chunk_arithmetic : std::uint8_t {
-  exact,  ///< that of decode, with its bits
+  exact,  ///< the kernels of decode, with the same bits
   f16,    ///< weights and activations rounded to f16, sums in f32 (docs/kernels.md), several times faster with
           ///< cooperative matrices
 };

@@ -3,7 +3,7 @@
 // dispatches. Each kind of block must be one that the kernel computes. It starts from the four products and the
 // attention of a Llama. Blocks may add biases of q, k and v (Qwen2), norms of the heads of q and k (Qwen3), these and
 // norms before additions to the stream (Gemma-3), and bounded scores (Gemma 2). They may have norms only there and over
-// all heads (OLMo 2), or experts in place of an FFN (Mixtral). Each matrix of a layer may have one of four
+// all heads (OLMo 2), or experts instead of an FFN (Mixtral). Each matrix of a layer may have one of four
 // codecs (kernels::layers_coded::codecs), and layers may be of sixteen kinds by their codecs.
 #pragma once
 
@@ -116,7 +116,7 @@ class resident_coded_layers : public one_dispatch {
     return resident_coded_fits(config_, codecs_, head_norms_, workgroup_count, context_, ring_, ffns_, experts_.its);
   }
 
-  /// Whether q, k and v of a kind of block reach attention as those of the first kind do.
+  /// Whether q, k and v of a kind of block reach attention as they do in the first kind.
   constexpr bool turns_alike(const block_steps& of) const {
     if ((of.turn != no_step) != turns_) return false;
     if (of.turn == no_step) return !of.apart();
@@ -226,36 +226,36 @@ class resident_coded_layers : public one_dispatch {
 
   constexpr void place_values() {
     const std::uint32_t layers = config_.num_hidden_layers;
-    stream_ = place("stream", config_.hidden_size, layers + 1);
-    middle_ = place("behind attention", config_.hidden_size, layers);
-    query_ = place("query", config_.q_size() + 2 * config_.kv_size() + scores(), layers);
-    attended_ = place("attention", config_.q_size(), layers);
+    stream_ = reserve("stream", config_.hidden_size, layers + 1);
+    middle_ = reserve("behind attention", config_.hidden_size, layers);
+    query_ = reserve("query", config_.q_size() + 2 * config_.kv_size() + scores(), layers);
+    attended_ = reserve("attention", config_.q_size(), layers);
     const std::uint32_t used = experts_.are_there() ? experts_.its.used : 1;
-    if (experts_.are_there()) experts_.logits = place("router's logits", experts_.its.experts, layers);
-    gated_ = place("gated", used * config_.intermediate_size, layers);
-    if (turns_) turned_ = place("query, turned", config_.q_size(), layers);
+    if (experts_.are_there()) experts_.logits = reserve("router's logits", experts_.its.experts, layers);
+    gated_ = reserve("gated", used * config_.intermediate_size, layers);
+    if (turns_) turned_ = reserve("query, turned", config_.q_size(), layers);
     if (inner_norms_) {
-      projected_ = place("projection", config_.hidden_size, layers);
-      lowered_ = place("down", config_.hidden_size, layers);
+      projected_ = reserve("projection", config_.hidden_size, layers);
+      lowered_ = reserve("down", config_.hidden_size, layers);
     }
     for (std::uint32_t i = 0; i < ffns_.further(); ++i) {
-      further_[i].gated = place(i == 0 ? "gated further" : "gated last", config_.intermediate_size, layers);
-      further_[i].stream = place(i == 0 ? "behind an FFN" : "behind a second FFN", config_.hidden_size, layers);
+      further_[i].gated = reserve(i == 0 ? "gated further" : "gated last", config_.intermediate_size, layers);
+      further_[i].stream = reserve(i == 0 ? "behind an FFN" : "behind a second FFN", config_.hidden_size, layers);
     }
     std::uint32_t splits = 1;
     for (const block_steps& each : blocks_) splits = (std::max)(splits, constant(period[each.attends], "splits"));
     if (splits > 1)
       partials_ =
-          place("partials", config_.num_attention_heads * kernels::attention_spans(context_) * (config_.head_dim + 4),
-                layers);
+          reserve("partials", config_.num_attention_heads * kernels::attention_spans(context_) * (config_.head_dim + 4),
+                  layers);
     layers_bytes_ = arena_bytes;
     blank_offset = stream_.offset + stream_.layer_stride;
     blank_bytes = layers_bytes_ - blank_offset;
     if (experts_.are_there()) {
-      experts_.choice = place("choice of experts", 2 * used, layers);
-      experts_.given = place("experts", used * config_.hidden_size, layers);
+      experts_.choice = reserve("choice of experts", 2 * used, layers);
+      experts_.given = reserve("experts", used * config_.hidden_size, layers);
     }
-    place_behind();
+    reserve_behind();
   }
 
   /// Whether workgroups share a head and exchange scores of positions, which are stored after query, key and value.
@@ -376,7 +376,7 @@ class resident_coded_layers : public one_dispatch {
   }
   constexpr void add_arguments(const block_steps& of) {
     const auto at = [&](std::size_t step) -> dispatch& { return period[step]; };
-    // Arguments are those of kernels::layers, with the differences that kernels::layers_coded states. Norms before
+    // Arguments are as in kernels::layers, with the differences that kernels::layers_coded states. Norms before
     // additions run after the workgroups' exchange.
     const operand none{};
     const auto list = {stream_,

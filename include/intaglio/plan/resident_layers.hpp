@@ -131,25 +131,25 @@ class resident_layers : public one_dispatch {
 
   constexpr void place_values() {
     const std::uint32_t layers = config_.num_hidden_layers;
-    stream_ = place("stream", config_.hidden_size, layers + 1);
-    middle_ = place("behind attention", config_.hidden_size, layers);
-    query_ = place("query", query_width(), layers);
-    attended_ = place("attention", config_.q_size(), layers);
-    gated_ = place("gated", config_.intermediate_size, layers);
+    stream_ = reserve("stream", config_.hidden_size, layers + 1);
+    middle_ = reserve("behind attention", config_.hidden_size, layers);
+    query_ = reserve("query", query_width(), layers);
+    attended_ = reserve("attention", config_.q_size(), layers);
+    gated_ = reserve("gated", config_.intermediate_size, layers);
     if (has_partials()) {
-      partials_ = place("partials",
-                        config_.num_attention_heads * constant(attends(), "splits") * (config_.head_dim + 4), layers);
+      partials_ = reserve("partials",
+                          config_.num_attention_heads * constant(attends(), "splits") * (config_.head_dim + 4), layers);
     }
     for (std::uint32_t i = 0; i < ffns_.further(); ++i) {
-      further_[i].gated = place(i == 0 ? "gated further" : "gated last", config_.intermediate_size, layers);
-      further_[i].stream = place(i == 0 ? "behind an FFN" : "behind a second FFN", config_.hidden_size, layers);
+      further_[i].gated = reserve(i == 0 ? "gated further" : "gated last", config_.intermediate_size, layers);
+      further_[i].stream = reserve(i == 0 ? "behind an FFN" : "behind a second FFN", config_.hidden_size, layers);
     }
     layers_bytes_ = arena_bytes;
     if (cooperative()) {  // all values except those that the prologue writes
       blank_offset = stream_.offset + stream_.layer_stride;
       blank_bytes = layers_bytes_ - blank_offset;
     }
-    place_behind();
+    reserve_behind();
   }
   constexpr void bind() {
     operand first = stream_;

@@ -10,7 +10,7 @@
 
 namespace intaglio::plan {
 
-/// The weights that nodes use, each once, stored one after the other: global weights and those of a layer apart.
+/// The weights that nodes use, each once, stored one after the other: global weights and the weights of a layer apart.
 class weight_list {
  public:
   std::vector<weight> weights;

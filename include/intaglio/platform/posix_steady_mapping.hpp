@@ -86,10 +86,10 @@ class steady_mapping {
                         size = (checked_size{size_} + checked_size{step - 1}).value() / step * step;
     // First zeros at an address with room to align, then the file over them.
     const auto room = static_cast<std::size_t>((checked_size{size} + checked_size{step - page_size()}).value());
-    void* const place = ::mmap(nullptr, room, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (place == MAP_FAILED) return errno;
-    whole_ = {static_cast<std::byte*>(place), room};
-    const std::uint64_t skipped = (step - reinterpret_cast<std::uintptr_t>(place) % step) % step;
+    void* const base = ::mmap(nullptr, room, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) return errno;
+    whole_ = {static_cast<std::byte*>(base), room};
+    const std::uint64_t skipped = (step - reinterpret_cast<std::uintptr_t>(base) % step) % step;
     bytes_ = whole_.subspan(static_cast<std::size_t>(skipped), static_cast<std::size_t>(size));
     if (::mmap(bytes_.data(), static_cast<std::size_t>(size_), PROT_READ, MAP_PRIVATE | MAP_FIXED, file_, 0) ==
         MAP_FAILED)
@@ -125,11 +125,11 @@ class steady_mapping {
     const int problem = ::fcntl(file_, F_SETOWN_EX, &me) != 0 || ::fcntl(file_, F_SETLEASE, F_RDLCK) != 0 ? errno : 0;
     started.set_value(problem);
     if (problem != 0) return;
-    ::sigset_t told;
-    ::sigemptyset(&told);
-    ::sigaddset(&told, SIGIO);
+    ::sigset_t signals;
+    ::sigemptyset(&signals);
+    ::sigaddset(&signals, SIGIO);
     while (!ends_) {
-      ::sigwaitinfo(&told, nullptr);
+      ::sigwaitinfo(&signals, nullptr);
       if (ends_ || ::fcntl(file_, F_GETLEASE) == F_RDLCK) continue;
       while (!mapped_ && !ends_) std::this_thread::yield();  // a writer came before map()
       if (!ends_) copy();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// System calls of a server beside those of its socket library.
+// System calls that a server needs besides its socket library.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"

@@ -64,7 +64,7 @@ inline file_number number_of(HANDLE opened, int flags) {
 inline std::int64_t joined(DWORD high, DWORD low) {
   return static_cast<std::int64_t>((std::uint64_t{high} << 32) | low);
 }
-inline OVERLAPPED place(std::uint64_t offset) {
+inline OVERLAPPED overlapped_at(std::uint64_t offset) {
   OVERLAPPED out{};
   out.Offset = static_cast<DWORD>(offset);
   out.OffsetHigh = static_cast<DWORD>(offset >> 32);
@@ -135,13 +135,13 @@ inline bool status_of(const std::filesystem::path& path, file_status& out) {
 }
 
 inline std::int64_t read_at(file_number file, std::uint64_t offset, std::span<std::byte> out) {
-  OVERLAPPED from = detail::place(offset);
+  OVERLAPPED from = detail::overlapped_at(offset);
   DWORD count = 0;
   if (::ReadFile(detail::handle_of(file), out.data(), detail::at_once(out.size()), &count, &from)) return count;
   return ::GetLastError() == ERROR_HANDLE_EOF ? 0 : detail::failed();
 }
 inline std::int64_t write_at(file_number file, std::uint64_t offset, std::span<const std::byte> bytes) {
-  OVERLAPPED to = detail::place(offset);
+  OVERLAPPED to = detail::overlapped_at(offset);
   DWORD count = 0;
   if (::WriteFile(detail::handle_of(file), bytes.data(), detail::at_once(bytes.size()), &count, &to)) return count;
   return detail::failed();
@@ -175,7 +175,7 @@ inline bool remove_file(const std::filesystem::path& path) {
 
 /// Locks a byte behind the end of any file, so that others can read the locked file.
 inline bool lock_file(file_number file, bool waits = false) {
-  OVERLAPPED at = detail::place(~std::uint64_t{0} >> 1);
+  OVERLAPPED at = detail::overlapped_at(~std::uint64_t{0} >> 1);
   const DWORD how = LOCKFILE_EXCLUSIVE_LOCK | (waits ? 0 : LOCKFILE_FAIL_IMMEDIATELY);
   return ::LockFileEx(detail::handle_of(file), how, 0, 1, 0, &at) || detail::failed() == 0;
 }

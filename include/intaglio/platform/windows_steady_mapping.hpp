@@ -21,7 +21,7 @@ class steady_mapping {
   steady_mapping(const steady_mapping&) = delete;
   steady_mapping& operator=(const steady_mapping&) = delete;
   ~steady_mapping() {
-    if (place_ != nullptr) unmap_file(place_, static_cast<std::size_t>(size_));
+    if (address_ != nullptr) unmap_file(address_, static_cast<std::size_t>(size_));
   }
 
   /// Does nothing. @return 0
@@ -30,9 +30,9 @@ class steady_mapping {
   int map(std::uint64_t alignment) {
     const std::uint64_t step = (std::max)(alignment, page_size());
     if (step > page_size()) return ENOTSUP;
-    place_ = map_file(file_, static_cast<std::size_t>(size_));
-    if (place_ == nullptr) return errno;
-    bytes_ = {static_cast<const std::byte*>(place_), static_cast<std::size_t>((size_ + step - 1) / step * step)};
+    address_ = map_file(file_, static_cast<std::size_t>(size_));
+    if (address_ == nullptr) return errno;
+    bytes_ = {static_cast<const std::byte*>(address_), static_cast<std::size_t>((size_ + step - 1) / step * step)};
     return 0;
   }
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
@@ -43,7 +43,7 @@ class steady_mapping {
  private:
   file_number file_;
   std::uint64_t size_;
-  const void* place_ = nullptr;
+  const void* address_ = nullptr;
   std::span<const std::byte> bytes_;
 };
 

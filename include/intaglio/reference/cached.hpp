@@ -49,7 +49,7 @@ struct cached {
   /// The stored value of one channel of a position.
   float read(std::span<const std::byte> from, std::uint32_t head, std::uint32_t position, std::uint32_t channel) const {
     if (!kernels::is_coded(type)) return elements::read(from, type, index(head, position, channel));
-    const auto at = place(head, position, channel);
+    const auto at = offsets(head, position, channel);
     const int value = static_cast<int>(code(from, at, channel % 8));
     return static_cast<float>(bits() == 8 ? static_cast<std::int8_t>(value) : value - 8) * factor(from, at);
   }
@@ -64,9 +64,9 @@ struct cached {
       const std::uint32_t count = (std::min)(kernels::cache_block, head_dim - first);
       const auto block = values.subspan(first, count);
       const auto factors = cache_factors::of(block, bits());
-      elements(into, kernels::element::f16).store(place(head, position, first).factor / 2, factors.factor);
+      elements(into, kernels::element::f16).store(offsets(head, position, first).factor / 2, factors.factor);
       for (std::uint32_t c = 0; c < count; ++c) {
-        const auto at = static_cast<std::size_t>(place(head, position, first + c).codes) + c % 8 * bits() / 8;
+        const auto at = static_cast<std::size_t>(offsets(head, position, first + c).codes) + c % 8 * bits() / 8;
         const std::uint32_t shift = bits() * (c % (8 / bits())), mask = (1u << bits()) - 1;
         const std::uint32_t others = std::to_integer<std::uint32_t>(into[at]) & ~(mask << shift);
         into[at] = static_cast<std::byte>(others | std::uint32_t{factors.code(block[c], bits())} << shift);
@@ -74,18 +74,18 @@ struct cached {
     }
     // The word of a block's factor also has the factor of the next block, or of none.
     if (kernels::cache_blocks(head_dim) % 2 != 0) {
-      const auto last = place(head, position, (kernels::cache_blocks(head_dim) - 1) * kernels::cache_block).factor;
+      const auto last = offsets(head, position, (kernels::cache_blocks(head_dim) - 1) * kernels::cache_block).factor;
       elements(into, kernels::element::f16).store(last / 2 + 1, 0);
     }
   }
   /// The code and the factor of a channel in a coded cache.
   std::uint32_t code_of(std::span<const std::byte> from, std::uint32_t head, std::uint32_t position,
                         std::uint32_t channel) const {
-    return code(from, place(head, position, channel), channel % 8);
+    return code(from, offsets(head, position, channel), channel % 8);
   }
   float factor_of(std::span<const std::byte> from, std::uint32_t head, std::uint32_t position,
                   std::uint32_t channel) const {
-    return factor(from, place(head, position, channel));
+    return factor(from, offsets(head, position, channel));
   }
 
  private:
@@ -94,14 +94,14 @@ struct cached {
     return static_cast<std::size_t>(
         (is_value ? kernels::value_cache_index : kernels::key_cache_index)(head, position, channel, head_dim, context));
   }
-  kernels::coded_place place(std::uint32_t head, std::uint32_t position, std::uint32_t channel) const {
-    return kernels::cache_place(type, is_value, head, position, channel / 8, head_dim, context);
+  kernels::coded_offsets offsets(std::uint32_t head, std::uint32_t position, std::uint32_t channel) const {
+    return kernels::cache_offsets(type, is_value, head, position, channel / 8, head_dim, context);
   }
-  std::uint32_t code(std::span<const std::byte> from, const kernels::coded_place& at, std::uint32_t i) const {
+  std::uint32_t code(std::span<const std::byte> from, const kernels::coded_offsets& at, std::uint32_t i) const {
     const auto byte = std::to_integer<std::uint32_t>(from[static_cast<std::size_t>(at.codes) + i * bits() / 8]);
     return byte >> bits() * (i % (8 / bits())) & ((1u << bits()) - 1);
   }
-  static float factor(std::span<const std::byte> from, const kernels::coded_place& at) {
+  static float factor(std::span<const std::byte> from, const kernels::coded_offsets& at) {
     const float out = elements::read(from, kernels::element::f16, static_cast<std::size_t>(at.factor / 2));
     return std::isfinite(out) ? out : std::numeric_limits<float>::quiet_NaN();
   }

@@ -37,8 +37,8 @@ inline void embed(std::span<const std::byte> table, kernels::codec type, std::ui
       if (!positions.empty()) x += row(positions, position)[c];
       output[std::size_t{token} * width + c] = x;
     }
-    const std::uint64_t place = std::uint64_t{state[at::position]} + token;
-    if (place < context) state[at::history(max_tokens) + place] = id;
+    const std::uint64_t token_position = std::uint64_t{state[at::position]} + token;
+    if (token_position < context) state[at::history(max_tokens) + token_position] = id;
   }
 }
 

@@ -143,7 +143,7 @@ inline void choice_of_tiles(std::span<const std::uint32_t> tiles, std::uint32_t 
       choice[tiles[at + 2 + i] / used * 2 * used + tiles[at + 2 + i] % used] = tiles[at];
 }
 
-/// Kernel matmul with the experts of each token's choice, for the epilogues store and gated. `shape` is that of one
+/// Kernel matmul with the experts of each token's choice, for the epilogues store and gated. `shape` belongs to one
 /// expert.
 /// @shape  input: [tokens, columns], or [tokens * used, columns] where each expert has its own input; output: [tokens *
 /// used, rows or rows / 2]

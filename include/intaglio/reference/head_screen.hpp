@@ -29,7 +29,7 @@ struct screening {
 
 /// Logits below the bound cannot matter: they are not the first, are not among the top k, or have weight 0 whatever the
 /// filters. Weights are 0 from 25 octaves on, at temperature 1, at which the filters act, and at the temperature of the
-/// request. A penalty over 1 raises no logit, and lowers at most `recent` of those that rank before.
+/// request. A penalty over 1 raises no logit, and lowers at most `recent` of the logits that rank before.
 /// @param recent number of tokens before the one that is drawn  @param groups number of workgroups, each of which knows
 /// its largest lower bound
 inline screening screening_of(const sampling& s, std::uint32_t recent, std::uint32_t rows, std::uint32_t groups) {

@@ -52,7 +52,7 @@ inline std::int32_t signed_byte(std::byte b) { return static_cast<std::int8_t>(s
 inline unsigned byte(std::byte b) { return std::to_integer<unsigned>(b); }
 
 /// The code of column `i` of block b in row r.
-inline std::uint8_t code_at(const kernels::layout::group_places& at, const std::byte* group, std::size_t r,
+inline std::uint8_t code_at(const kernels::layout::group_offsets& at, const std::byte* group, std::size_t r,
                             std::size_t b, std::size_t i) {
   if (at.has(8)) return static_cast<std::uint8_t>(byte(group[at.bytes(r, b, i / 16) + i % 16]));
   unsigned out = 0;
@@ -72,7 +72,7 @@ inline std::uint8_t code_at(const kernels::layout::group_places& at, const std::
   return static_cast<std::uint8_t>(out);
 }
 
-inline void take_factors(const kernels::layout::group_places& at, const std::byte* group, std::size_t r, std::size_t b,
+inline void take_factors(const kernels::layout::group_offsets& at, const std::byte* group, std::size_t r, std::size_t b,
                          weight_block& out) {
   using codecs::factor_form;
   const std::size_t halves = 32 / at.row.per;
@@ -106,7 +106,7 @@ inline void take_factors(const kernels::layout::group_places& at, const std::byt
 inline weight_block block_of(kernels::codec type, std::span<const std::byte> weight, std::uint32_t columns,
                              std::uint32_t row, std::uint32_t block) {
   const codecs::device_row& of = kernels::info(type).row;
-  const kernels::layout::group_places at{of, columns / 32};
+  const kernels::layout::group_offsets at{of, columns / 32};
   const std::byte* const group = weight.data() + row / 4 * kernels::matmul_group_bytes(type, columns);
   weight_block out;
   out.in_halves = of.per == 16;
@@ -282,15 +282,15 @@ inline void finish_product(const matmul_shape& shape, std::size_t token, std::sp
            output, position, {}, {});
     return;
   }
-  const std::uint32_t half = shape.head_dim / 2, place = position + static_cast<std::uint32_t>(token),
-                      slot = cache_slot(place, shape.context, shape.ring);
+  const std::uint32_t half = shape.head_dim / 2, token_position = position + static_cast<std::uint32_t>(token),
+                      slot = cache_slot(token_position, shape.context, shape.ring);
   for (std::uint32_t row = 0; row < shape.rows;
        row += 2) {  // y[row], y[row + 1]: channels pair, pair + half of one head
     const std::uint32_t tensor = row < shape.q_size ? 0 : row < shape.q_size + shape.kv_size ? 1 : 2;
     const std::uint32_t row_of_tensor = row - (tensor > 0 ? shape.q_size : 0) - (tensor > 1 ? shape.kv_size : 0);
     const std::uint32_t head = row_of_tensor / shape.head_dim, pair = row_of_tensor % shape.head_dim / 2;
     std::array<float, 2> both{y[row], y[row + 1]};
-    if (tensor < 2) both = rotated(both[0], both[1], place, rope[pair]);
+    if (tensor < 2) both = rotated(both[0], both[1], token_position, rope[pair]);
     for (std::uint32_t i = 0; i < 2; ++i) {
       const std::uint32_t channel = pair + i * half;
       if (tensor == 0) {
@@ -371,10 +371,10 @@ inline void turn_latent(const turn_shape& shape, const turn_inputs& in, std::spa
                         std::span<std::byte> keys, std::span<std::byte> values, std::span<const std::uint64_t> rope) {
   const std::uint32_t d = shape.head_dim, latent = shape.latent, joined = latent + d;
   for (std::uint32_t token = 0; token < output.size() / (std::size_t{shape.heads} * joined); ++token) {
-    const std::uint32_t place = position + token, slot = cache_slot(place, shape.context, shape.ring);
+    const std::uint32_t token_position = position + token, slot = cache_slot(token_position, shape.context, shape.ring);
     const auto turned = [&](std::span<const float> x, std::span<float> y) {
       for (std::uint32_t pair = 0; pair < d / 2; ++pair) {
-        const auto both = rotated(x[pair], x[pair + d / 2], place, rope[pair], shape.rope_factor);
+        const auto both = rotated(x[pair], x[pair + d / 2], token_position, rope[pair], shape.rope_factor);
         y[pair] = both[0], y[pair + d / 2] = both[1];
       }
     };
@@ -397,12 +397,12 @@ inline void turn(const turn_shape& shape, const turn_inputs& in, std::span<float
   if (shape.latent != 0) return turn_latent(shape, in, output, position, keys, values, rope);
   const std::uint32_t d = shape.head_dim, q_size = shape.heads * d;
   for (std::uint32_t token = 0; token < output.size() / q_size; ++token) {
-    const std::uint32_t place = position + token, slot = cache_slot(place, shape.context, shape.ring);
+    const std::uint32_t token_position = position + token, slot = cache_slot(token_position, shape.context, shape.ring);
     for (std::size_t which = 0; which < 3; ++which) {
       std::vector<float> y = turn_row(shape, in, token, which);
       for (std::size_t at = 0; which < 2 && at < y.size(); at += d)
         for (std::uint32_t pair = 0; pair < d / 2; ++pair) {
-          const auto both = rotated(y[at + pair], y[at + pair + d / 2], place, rope[pair], shape.rope_factor);
+          const auto both = rotated(y[at + pair], y[at + pair + d / 2], token_position, rope[pair], shape.rope_factor);
           y[at + pair] = both[0];
           y[at + pair + d / 2] = both[1];
         }

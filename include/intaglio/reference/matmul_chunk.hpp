@@ -13,7 +13,7 @@
 
 namespace intaglio::reference {
 
-/// The activations of a token as matmul_chunk multiplies them: f16 bits, column c of each four at kernels::f16_place,
+/// The activations of a token as matmul_chunk multiplies them: f16 bits, column c of each four at kernels::f16_index,
 /// and the factor that reverses their scaling.
 struct f16_token {
   std::vector<std::uint16_t> bits;
@@ -21,25 +21,25 @@ struct f16_token {
 };
 
 /// The index of a column in the output of kernel quantize_f16.
-constexpr std::uint32_t f16_place(std::uint32_t column) {
+constexpr std::uint32_t f16_index(std::uint32_t column) {
   return (column & ~3u) | (column & 1u) << 1 | (column >> 1 & 1u);
 }
 
-/// The index of element `place` of a token in the tiled order: each eight tokens are [width / 8, 8, 8].
-constexpr std::size_t tiled_place(std::size_t token, std::size_t place, std::size_t width) {
-  return (token & ~std::size_t{7}) * width + (place & ~std::size_t{7}) * 8 + (token & 7) * 8 + (place & 7);
+/// The index of element `index` of a token in the tiled order: each eight tokens are [width / 8, 8, 8].
+constexpr std::size_t tiled_index(std::size_t token, std::size_t index, std::size_t width) {
+  return (token & ~std::size_t{7}) * width + (index & ~std::size_t{7}) * 8 + (token & 7) * 8 + (index & 7);
 }
 /// The index of an element in any of the orders.
-constexpr std::size_t ordered_place(kernels::f16_order order, std::size_t token, std::size_t place, std::size_t width) {
+constexpr std::size_t ordered_index(kernels::f16_order order, std::size_t token, std::size_t index, std::size_t width) {
   using kernels::f16_order;
-  if (order == f16_order::tiles) return tiled_place(token, place, width);
-  return token * width + (order == f16_order::rows ? place : kernels::fragment_place(order, place));
+  if (order == f16_order::tiles) return tiled_index(token, index, width);
+  return token * width + (order == f16_order::rows ? index : kernels::fragment_index(order, index));
 }
 /// The bits of tokens in the tiled order, filled up with zeros.
 inline std::vector<std::uint16_t> tiled_f16(std::span<const f16_token> tokens, std::size_t width) {
   std::vector<std::uint16_t> out((tokens.size() + 7) / 8 * 8 * width);
   for (std::size_t t = 0; t < tokens.size(); ++t)
-    for (std::size_t place = 0; place < width; ++place) out[tiled_place(t, place, width)] = tokens[t].bits[place];
+    for (std::size_t index = 0; index < width; ++index) out[tiled_index(t, index, width)] = tokens[t].bits[index];
   return out;
 }
 
@@ -49,8 +49,8 @@ inline std::vector<std::uint16_t> ordered_f16(kernels::f16_order order, std::spa
   if (order == kernels::f16_order::tiles) return tiled_f16(tokens, width);
   std::vector<std::uint16_t> out(tokens.size() * width);
   for (std::size_t t = 0; t < tokens.size(); ++t)
-    for (std::size_t place = 0; place < width; ++place)
-      out[ordered_place(order, t, place, width)] = tokens[t].bits[place];
+    for (std::size_t index = 0; index < width; ++index)
+      out[ordered_index(order, t, index, width)] = tokens[t].bits[index];
   return out;
 }
 
@@ -64,7 +64,7 @@ inline f16_token quantize_f16(std::span<const float> x) {
   out.factor =
       greatest < 0x7f800000u ? std::bit_cast<float>((exponent - 14u) << 23) : std::numeric_limits<float>::quiet_NaN();
   out.bits.resize(x.size());
-  for (std::uint32_t c = 0; c < x.size(); ++c) out.bits[f16_place(c)] = f16_from_f32(product(x[c], scale));
+  for (std::uint32_t c = 0; c < x.size(); ++c) out.bits[f16_index(c)] = f16_from_f32(product(x[c], scale));
   return out;
 }
 
@@ -80,7 +80,7 @@ inline void matmul_chunk(const matmul_shape& shape, std::span<const f16_token> i
       w[std::size_t{row} * shape.columns + c] =
           f32_from_f16(f16_from_f32(weight_at(shape.codec, weight, shape.columns, row, c)));
   for (std::size_t token = 0; token < input.size(); ++token) {
-    for (std::uint32_t c = 0; c < shape.columns; ++c) x[c] = f32_from_f16(input[token].bits[f16_place(c)]);
+    for (std::uint32_t c = 0; c < shape.columns; ++c) x[c] = f32_from_f16(input[token].bits[f16_index(c)]);
     for (std::uint32_t row = 0; row < shape.rows; ++row) {
       float sum = 0;
       for (std::uint32_t c = 0; c < shape.columns; ++c) sum += product(w[std::size_t{row} * shape.columns + c], x[c]);

@@ -97,7 +97,7 @@ inline void delta_net(const delta_net_config& sizes, const delta_gate_places& ga
     }
 }
 
-/// Operands of Mamba-2's rule: those of delta_net, with skip [value_heads] and gate [tokens, value_size].
+/// Operands of Mamba-2's rule: the operands of delta_net, and skip [value_heads] and gate [tokens, value_size].
 struct state_space_operands {
   std::span<const float> values_keys_queries, steps, decay, shift, skip, gate;
 };

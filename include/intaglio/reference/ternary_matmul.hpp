@@ -62,7 +62,7 @@ inline void finish(const ternary_matmul_shape& shape, std::size_t token, std::sp
       output[(token * shape.rows + row) / 2] = evaluate(*shape.gate, y[row], y[row + 1]);
   if (shape.epilogue != epilogue::rope_cache) return;
 
-  const std::uint32_t half = shape.head_dim / 2, place = position + static_cast<std::uint32_t>(token);
+  const std::uint32_t half = shape.head_dim / 2, token_position = position + static_cast<std::uint32_t>(token);
   for (std::uint32_t row = 0; row < shape.rows;
        row += 2) {  // y[row], y[row + 1]: channels pair, pair + half of one head
     const auto tensor = scale_of_row(shape, row);
@@ -70,7 +70,7 @@ inline void finish(const ternary_matmul_shape& shape, std::size_t token, std::sp
     const std::uint32_t head = row_of_tensor / shape.head_dim, pair = row_of_tensor % shape.head_dim / 2;
     float first = y[row], second = y[row + 1];
     if (tensor < 2) {
-      const auto [sine, cosine] = kernels::arithmetic::rope(place, pair, shape.head_dim, shape.rope_theta);
+      const auto [sine, cosine] = kernels::arithmetic::rope(token_position, pair, shape.head_dim, shape.rope_theta);
       first = product(y[row], cosine) - product(y[row + 1], sine);
       second = product(y[row + 1], cosine) + product(y[row], sine);
     }
@@ -78,16 +78,16 @@ inline void finish(const ternary_matmul_shape& shape, std::size_t token, std::sp
       const std::size_t at = token * shape.q_size + std::size_t{head} * shape.head_dim + pair;
       output[at] = first;
       output[at + half] = second;
-    } else if (place < shape.context) {
+    } else if (token_position < shape.context) {
       elements cache(tensor == 1 ? keys : values, shape.cache_element);
       const auto index = tensor == 1 ? kernels::key_cache_index : kernels::value_cache_index;
-      cache.store(index(head, place, pair, shape.head_dim, shape.context), first);
-      cache.store(index(head, place, pair + half, shape.head_dim, shape.context), second);
+      cache.store(index(head, token_position, pair, shape.head_dim, shape.context), first);
+      cache.store(index(head, token_position, pair + half, shape.head_dim, shape.context), second);
     }
   }
 }
 
-/// Kernel ternary_matmul. The tokens are those of token_factors; the first one is at `position`.
+/// Kernel ternary_matmul. One pass of one token for each of token_factors; the first token is at `position`.
 /// @shape  input: [tokens, columns]; weight: tiles of [rows, columns] in the epilogue's row order; scales: 1, {q, k, v}
 /// or {gate, up}
 /// @shape  output: [tokens, rows] for store and add (which adds to it), [tokens, q_size] for rope_cache, [tokens, rows

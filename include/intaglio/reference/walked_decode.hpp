@@ -41,8 +41,8 @@ struct walk_choice {
                                                                   ///< full walk
   std::vector<std::size_t> counts{};                              ///< numbers for each layer, instead of `count`
   bool active_only = false;                                       ///< the exact walk: inactive features are left out
-  /// Chooses the features that a layer reads for an input of its gates. Without it all are read; in a mixture those of
-  /// the experts that its own router chose, with its weights. No other gates are computed.
+  /// Chooses the features that a layer reads for an input of its gates. Without it all are read; in a mixture the
+  /// features of the experts that its own router chose, with its weights. No other gates are computed.
   std::function<routed_features(std::uint32_t layer, std::span<const float> x, std::size_t features)> route{};
   std::size_t of_layer(std::uint32_t layer) const { return counts.empty() ? count : counts.at(layer); }
 };

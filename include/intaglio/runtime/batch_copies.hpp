@@ -32,7 +32,7 @@ class batch_copies : public batch_slots {
     of.fed = found ? found->pages * pool_->page_size() : 0;
     if (!found) return;
     const auto to = of.fed < all ? batch_states::alone() : batch_states::slot(slot);
-    guarded([&] { run_->copy_state(run_->states().copy(found->place), to); });
+    guarded([&] { run_->copy_state(run_->states().copy(found->index), to); });
   }
   /// Copies the prompt's state if its chunk ends at the end of a page, and to the session's slot when the whole prompt
   /// is fed.
@@ -84,7 +84,7 @@ class batch_copies : public batch_slots {
   std::uint64_t make_copy(batch_states::name from, const member& of, std::uint32_t position) {
     const auto names = pool_->names_of(std::span(of.history).first(std::size_t{position} + 1), of.pages.root);
     if (names.empty() || names.size() * pool_->page_size() != position || copies_->has(names.back())) return 0;
-    guarded([&, place = copies_->put(names.back())] { run_->copy_state(from, run_->states().copy(place)); });
+    guarded([&, index = copies_->put(names.back())] { run_->copy_state(from, run_->states().copy(index)); });
     return names.back();
   }
 };

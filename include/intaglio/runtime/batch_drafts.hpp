@@ -51,7 +51,7 @@ class batch_drafts : public batch_prefixes {
     logits_row_[whose.slot] = what.rows[what.taken++];
     for (draft_counts* const each : {&drafts_, &of->drafted}) ++each->accepted;
     of->history.push_back(drawn);
-    tell(whose.slot, *of);
+    update_slot(whose.slot, *of);
     return batch_token{whose, drawn};
   }
   draft_counts drafts() const { return drafts_; }

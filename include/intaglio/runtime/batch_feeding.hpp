@@ -32,7 +32,7 @@ class batch_feeding : public batch_drafts {
       pool_->share(of.pages, of.history, first_positions(of.history.size(), all_positions(of)));
       of.fed = of.pages.shared * pool_->page_size();
       in_caches_ = slot_count();
-      tell(slot, of);
+      update_slot(slot, of);
     }
     return &of;
   }
@@ -78,7 +78,7 @@ class batch_feeding : public batch_drafts {
     if (of.fed < all) return;
     pool_->remember(of.pages, std::span(of.history).first(all));
     of.ready = true;
-    tell(slot, of);
+    update_slot(slot, of);
     waiting_.pop_front();
   }
 };

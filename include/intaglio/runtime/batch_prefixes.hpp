@@ -112,7 +112,7 @@ class batch_prefixes : public batch_copies {
       for (const std::uint32_t page : pages) to.cache(mover.read(page));
       if (state) {
         std::vector<std::byte> bytes(static_cast<std::size_t>(table().kept_bytes()));
-        const auto [buffer, offset] = run_->states().memory_of(state->place);
+        const auto [buffer, offset] = run_->states().memory_of(state->index);
         gpu::transfer(device()).download(*buffer, offset, bytes);
         to.cache(bytes);
       }

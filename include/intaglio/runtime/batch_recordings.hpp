@@ -114,8 +114,8 @@ class batch_recordings : public batch_memory {
                  {&caches_, &pool_, &states_.slot_memory(), &states_.other_memory()});
   }
 
-  /// Rows of the recording that runs a pass over a number of rows: those of one tile, twice that, and so on, up to all
-  /// rows.
+  /// Rows of the recording that runs a pass over a number of rows: the rows of one tile, twice that, and so on, up to
+  /// all rows.
   std::uint32_t recorded_rows(std::uint32_t rows) const { return plan::recorded_rows(rows, table_->shape.slot_count); }
   std::size_t of_rows(std::uint32_t rows) const {
     std::size_t which = 0;

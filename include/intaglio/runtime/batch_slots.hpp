@@ -149,7 +149,8 @@ class batch_slots {
     return *of;
   }
 
-  void tell(std::uint32_t slot, member& of) {
+  /// Gives the executor a slot's history, pages and sampling options anew.
+  void update_slot(std::uint32_t slot, member& of) {
     of.reported = 0;
     run_->set(slot, words_of(of));
   }
@@ -169,7 +170,7 @@ class batch_slots {
     const auto end = static_cast<std::uint32_t>(of.history.size()) - 1;
     if (end > alone_from_) guarded([&] { run_->leave_alone(slot, alone_from_, end); });
     in_caches_ = slot, of.fed = end;
-    tell(slot, of);
+    update_slot(slot, of);
   }
 
   void remove(std::uint32_t slot, member& of) {
@@ -241,7 +242,7 @@ class batch_slots {
         continue;
       }
       if (alone_ == slot) run_->set(slot, words_of(of));  // read when the session leaves the caches
-      else tell(slot, of);
+      else update_slot(slot, of);
     }
   }
 

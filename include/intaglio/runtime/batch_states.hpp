@@ -16,6 +16,7 @@
 
 namespace intaglio::runtime {
 
+/// The states of the recurrent layers of a batch's sessions, with copies behind prefixes that sessions may share.
 class batch_states {
  public:
   /// Names one of the states.
@@ -25,8 +26,8 @@ class batch_states {
   /// Names the state of the prompt that is fed, or of the session that decodes without others.
   static constexpr name alone() { return {0}; }
   static constexpr name slot(std::uint32_t which) { return {1 + which}; }
-  /// @param place index in prefix_states
-  name copy(std::uint32_t place) const { return {1 + slot_count_ + place}; }
+  /// @param index of the copy in prefix_states
+  name copy(std::uint32_t index) const { return {1 + slot_count_ + index}; }
 
   batch_states() = default;
   [[gnu::cold]] batch_states(const gpu::device& on, const plan::table& of) : slot_count_(of.shape.slot_count) {
@@ -59,9 +60,9 @@ class batch_states {
   const placed_items& slot_memory() const noexcept { return slots_; }
   const placed_items& other_memory() const noexcept { return whole_; }
 
-  /// The buffer and the offset of a copy. @param place index in prefix_states
-  std::pair<const gpu::buffer*, std::uint64_t> memory_of(std::uint32_t place) const {
-    const placed_items::item& its = whole_.items[between + 1 + place];
+  /// The buffer and the offset of a copy. @param index of the copy in prefix_states
+  std::pair<const gpu::buffer*, std::uint64_t> memory_of(std::uint32_t index) const {
+    const placed_items::item& its = whole_.items[between + 1 + index];
     return {&whole_.buffers[its.buffer], its.offset};
   }
 

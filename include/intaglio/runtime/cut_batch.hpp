@@ -31,7 +31,7 @@ class front_batch_stage {
   }
 
   /// Runs the calls that arrive until the link ends, and passes them with the rows to the next stage. After a failure
-  /// it passes the failure on in place of the rows.
+  /// it passes the failure on instead of the rows.
   void serve(stage_link& in, stage_link& out) noexcept {
     stage_message message;
     while (in.take(message)) {

@@ -48,10 +48,11 @@ class front_stage {
     run_->join(std::move(ends));
     cache_->store();
   }
-  const executor& run() const noexcept { return *run_; }
+  /// The executor that runs the stage, for its plan and counters.
+  const executor& stage_executor() const noexcept { return *run_; }
 
   /// Runs the passes that arrive until the link ends. It begins the next pass before it passes on the rows of the
-  /// current one. A failure goes to the last stage in place of the rows; the next pass is tried again.
+  /// current one. A failure goes to the last stage instead of the rows; the next pass is tried again.
   void serve(stage_link& in, stage_link& out) noexcept {
     stage_message message;
     for (pass_under_way last;;) {
@@ -72,15 +73,15 @@ class front_stage {
     bool is_there = false;
     pass_kind kind = pass_kind::decode;
     std::uint32_t position = 0, count = 0;
-    std::size_t place = 0;
+    std::size_t slot = 0;
     std::uint64_t number = 0;  ///< of the pass's last submission
     std::exception_ptr failure;
   };
 
   /// Submits a pass.
   pass_under_way begin(stage_message& message) noexcept {
-    place_ = (place_ + 1) % stage_crossing::ways_out;
-    pass_under_way out{true, message.kind, message.position, message.count, place_, 0, message.failure};
+    slot_ = (slot_ + 1) % stage_crossing::ways_out;
+    pass_under_way out{true, message.kind, message.position, message.count, slot_, 0, message.failure};
     try {
       if (!message.failure) gpu::translated([&] { submit(message); });
       out.number = run_->last_submission();
@@ -97,7 +98,7 @@ class front_stage {
     tokens_.assign(message.count, 0);
     if (run_->table().decode.takes_stream) ends_->supply(message.payload);
     else std::memcpy(tokens_.data(), message.payload.data(), (std::min)(message.payload.size(), 4 * tokens_.size()));
-    ends_->give_to(place_);
+    ends_->give_to(slot_);
     run_->begin(message.kind, message.position, tokens_, {}, 1);
     while (run_->pending()) {
       if (!run_->may_submit()) run_->wait();
@@ -111,7 +112,7 @@ class front_stage {
       if (!of.failure)
         gpu::translated([&] {
           run_->finish(of.number);
-          auto rows = ends_->given(of.place, of.count);
+          auto rows = ends_->given(of.slot, of.count);
           if (of.kind == pass_kind::decode && is_blank(rows) && run_->leave_resident(prove_)) rows = decode_anew(of);
           message.payload.assign(rows.begin(), rows.end());
         });
@@ -136,14 +137,14 @@ class front_stage {
   }
   /// Runs a decode pass again, as the chain of dispatches.
   [[gnu::cold]] std::span<const std::byte> decode_anew(const pass_under_way& of) {
-    ends_->give_to(of.place);
+    ends_->give_to(of.slot);
     run_->begin(of.kind, of.position, tokens_, {}, 1);
     while (run_->pending()) {
       if (!run_->may_submit()) run_->wait();
       run_->submit(budget_ms_, executor::max_buffers);
     }
     run_->drain();
-    return ends_->given(of.place, of.count);
+    return ends_->given(of.slot, of.count);
   }
 
   std::shared_ptr<const plan::stage> plan_;
@@ -153,7 +154,7 @@ class front_stage {
   stage_crossing* ends_ = nullptr;              ///< run_'s
   std::unique_ptr<executor> run_;
   std::vector<std::uint32_t> tokens_;
-  std::size_t place_ = 0;  ///< index of the memory for the rows of the last pass (stage_crossing)
+  std::size_t slot_ = 0;  ///< index of the memory for the rows of the last pass (stage_crossing)
 };
 
 /// Loads a stage's part of a file. @error as basic_session

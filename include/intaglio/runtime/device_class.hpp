@@ -21,6 +21,7 @@ struct subgroup_choice {
   std::uint32_t required = 0;  ///< size that pipelines require; 0: the device has only one
 };
 
+/// Chooses 32 where pipelines may choose the subgroup size and the device has 32, else the nearest size it has.
 inline subgroup_choice choose_subgroup(const gpu::device_limits& limits) {
   if (!limits.subgroup_size_selectable) return {limits.subgroup_size, 0};
   const std::uint32_t size = std::clamp(32u, limits.min_subgroup_size, limits.max_subgroup_size);

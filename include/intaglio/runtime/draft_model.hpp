@@ -97,7 +97,7 @@ class draft_model final : public runtime::proposer {
                        [&](std::int32_t id) { return static_cast<std::uint32_t>(id) < vocabulary(small_); });
   }
 
-  /// Makes the session's tokens those of the wish, as far as no pass is needed.
+  /// Makes the session's tokens equal to the wish's tokens, as far as no pass is needed.
   void follow(seat& of) {
     const std::span<const std::int32_t> wanted = of.wish->history;
     if (!small_.has(of.handle)) return join(of);

@@ -18,6 +18,7 @@ namespace runtime {
 template <class Model, plan::batch_shape Shape, const plan::profile&... Profiles>
 inline constexpr std::array<const plan::table*, sizeof...(Profiles)> engraved_batch_tables{
     &plan::engraved_batch<Model, Profiles, Shape>::table...};
+/// The plans of a batch's type that names no profile: one for CPU drivers and one for any GPU.
 template <class Model, plan::batch_shape Shape>
 inline constexpr std::array<const plan::table*, 2> engraved_batch_tables<Model, Shape>{
     &plan::engraved_batch<Model, plan::profiles::cpu, Shape>::table,

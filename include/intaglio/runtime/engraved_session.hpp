@@ -19,6 +19,7 @@ namespace runtime {
 template <class Model, const plan::profile&... Profiles>
 inline constexpr std::array<const plan::table*, sizeof...(Profiles)> engraved_tables{
     &plan::engraved<Model, Profiles>::table...};
+/// The plans of a session type that names no profile: one for CPU drivers and one for any GPU.
 template <class Model>
 inline constexpr std::array<const plan::table*, 2> engraved_tables<Model>{
     &plan::engraved<Model, plan::profiles::cpu>::table, &plan::engraved<Model, plan::profiles::portable>::table};

@@ -61,7 +61,7 @@ class executor final : public late_start {
                                                            std::vector<plan::product_shape> shapes = {}) {
     return std::make_shared<const plan::device_plan>(table, of, plan::device_plan_options{std::move(shapes)});
   }
-  /// Sequences whose pipelines an executor makes first: all, or with `soon` those of the first tokens.
+  /// Sequences whose pipelines an executor makes first: all, or with `soon` the sequences of the first tokens.
   static std::vector<const plan::sequence*> begins_with(const plan::device_plan& plan, bool soon = false) {
     const plan::table& table = plan.table();
     std::vector<const plan::sequence*> out{&table.decode, &table.prefill};
@@ -167,7 +167,7 @@ class executor final : public late_start {
       return decode_form{std::move(plan), std::move(made)};
     });
   }
-  /// Exchanges the decode recordings with those of another form. Waits for passes that run, and drops the job.
+  /// Exchanges the decode recordings with the recordings of another form. Waits for passes that run, and drops the job.
   void exchange_decode(decode_form& with) {
     drain();
     std::swap(sequence(pass_kind::decode), with.recorded);

@@ -13,6 +13,7 @@
 
 namespace intaglio::runtime {
 
+/// Orders the steps that prepare an executor: what the first tokens need comes first.
 class executor_start {
  public:
   /// The steps that can be done now.

@@ -59,7 +59,7 @@ class gate_search {
 
   std::uint32_t count() const { return count_; }
 
-  /// Loads a layer's gates onto the device, in place of the previous ones. @param rows [features, width] of the type,
+  /// Loads a layer's gates onto the device, and replaces the previous ones. @param rows [features, width] of the type,
   /// row by row
   void load(std::span<const std::byte> rows) {
     const std::uint64_t row = kernels::file_row_bytes(type_, width_);

@@ -109,6 +109,7 @@ struct kernel_fault {
                          " of the largest value; it is not used");
 }
 
+/// Compares a plan's dispatches on a device with the CPU reference.
 class kernel_proof {
  public:
   kernel_proof(const gpu::device& on, const plan::table& of, const kernel_set& kernels, const weight_memory& weights)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The pipelines of a plan: one for each distinct module, activation and specialization, made in parallel and kept in
-// the pipeline cache. The dispatches are those of a plan that is fitted to the device (plan/device_plan.hpp).
+// the pipeline cache. The dispatches belong to a plan that is fitted to the device (plan/device_plan.hpp).
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -57,7 +57,7 @@ class kernel_set {
   }
   /// Begins to make pipelines on a thread; of() and wait() report failures. @param cache must outlive wait() and must
   /// not be used until then
-  /// @param later sequences whose pipelines may be made after those of the others, and with them a sampler's drawing
+  /// @param later sequences whose pipelines may be made after the others' pipelines, and with them a sampler's drawing
   ///   form, where it has several forms
   void begin(std::span<const plan::sequence* const> sequences, gpu::pipeline_cache* cache,
              std::span<const plan::sequence* const> later = {}) {
@@ -86,7 +86,7 @@ class kernel_set {
   bool made(std::span<const plan::dispatch> calls) const {
     return std::all_of(calls.begin(), calls.end(), [&](const plan::dispatch& call) {
       const std::size_t at = find(keys_, key_of(call));
-      return at < places_.size() && (keys_[at].may_wait || places_[at].in->made(places_[at].index));
+      return at < locations_.size() && (keys_[at].may_wait || locations_[at].in->made(locations_[at].index));
     });
   }
 
@@ -94,9 +94,9 @@ class kernel_set {
   /// not requested
   const gpu::pipeline& of(const plan::dispatch& call) const {
     const std::size_t index = find(keys_, key_of(call));
-    if (index == places_.size())
+    if (index == locations_.size())
       throw argument_error("dispatch " + std::string(call.label.view()), "one whose pipeline is there", "another");
-    return places_[index].in->of(places_[index].index);
+    return locations_[index].in->of(locations_[index].index);
   }
   std::size_t size() const noexcept { return keys_.size(); }
   module_source source() const noexcept { return source_; }
@@ -245,7 +245,7 @@ class kernel_set {
     builds_.push_back(std::move(made));
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       keys_.push_back(wanted[i]);
-      places_.push_back({builds_.back().get(), i});
+      locations_.push_back({builds_.back().get(), i});
     }
   }
   static std::size_t find(const std::vector<key>& in, const key& wanted) {
@@ -255,12 +255,12 @@ class kernel_set {
   gpu::device device_;
   module_source source_;
   bool keep_statistics_;
-  struct place {
+  struct location {
     build* in = nullptr;
     std::size_t index = 0;
   };
   std::vector<key> keys_;
-  std::vector<place> places_;                   ///< by keys_
+  std::vector<location> locations_;             ///< by keys_
   std::vector<std::shared_ptr<build>> builds_;  ///< shared with copies
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs one dispatch of a plan on the device with made-up activations in place of all operands that are not weights.
+// Runs one dispatch of a plan on the device with made-up activations instead of all operands that are not weights.
 // Proofs of kernels share this code.
 #pragma once
 
@@ -129,7 +129,7 @@ class kernel_trial {
     return out;
   }
 
-  /// Runs a dispatch with buffers in place of all operands that are not weights.
+  /// Runs a dispatch with buffers instead of all operands that are not weights.
   using named_buffers = std::vector<std::pair<std::string_view, const gpu::buffer*>>;
   [[gnu::cold]] void run(const plan::dispatch& call, const named_buffers& buffers) {
     const kernels::kernel_interface& face = kernels::interface_of(call.kernel);

@@ -236,7 +236,7 @@ class last_batch_stage final : public batch_executor {
   std::optional<asked_calls> asked_;
   std::vector<head> heads_;         ///< by slot
   std::vector<pass_asked> passes_;  ///< by group: its next pass, where that was asked for
-  std::deque<chunk> chunks_;        ///< those that were asked for ahead
+  std::deque<chunk> chunks_;        ///< chunks that were asked for ahead
   std::vector<std::uint32_t> its_;
 };
 

@@ -15,6 +15,7 @@
 
 namespace intaglio::runtime {
 
+/// Options of loading weights into memory.
 struct load_options {
   load_callback progress{};
   /// threads that repack, or read and check; 0: the machine's number, at least two
@@ -39,9 +40,9 @@ struct load_options {
 /// Reports the progress of a load to a callback. Used by one thread.
 class load_meter {
  public:
-  /// Reports that nothing is done yet. @param tell may be empty; must outlive the meter  @error what it throws
-  load_meter(const load_callback& tell, std::uint64_t bytes, std::uint32_t tensors)
-      : tell_(tell), start_(std::chrono::steady_clock::now()) {
+  /// Reports that nothing is done yet. @param report may be empty; must outlive the meter  @error what it throws
+  load_meter(const load_callback& report, std::uint64_t bytes, std::uint32_t tensors)
+      : report_(report), start_(std::chrono::steady_clock::now()) {
     at_.bytes_total = bytes;
     at_.tensors_total = tensors;
     add(0, 0);
@@ -54,12 +55,12 @@ class load_meter {
     if (at_.bytes_done != 0)
       at_.seconds_left =
           seconds * static_cast<double>(at_.bytes_total - at_.bytes_done) / static_cast<double>(at_.bytes_done);
-    if (tell_) tell_(at_);
+    if (report_) report_(at_);
   }
   const load_progress& now() const { return at_; }
 
  private:
-  const load_callback& tell_;
+  const load_callback& report_;
   std::chrono::steady_clock::time_point start_;
   load_progress at_;
 };

@@ -12,6 +12,7 @@
 
 namespace intaglio::runtime {
 
+/// Memory that the host writes and recorded commands copy to the session's state.
 class mailbox {
  public:
   mailbox() = default;

@@ -58,7 +58,7 @@ class mapped_weights {
     const auto run = [&] {
       parallel(threads, tasks.size(), [&](std::size_t i) {
         const task& each = tasks[i];
-        mapping.populate(each.of->place + each.begin, each.end - each.begin);
+        mapping.populate(each.of->offset + each.begin, each.end - each.begin);
         from_->expect(*each.of->weight, each.of->copy, each.begin, each.end, mapping.bytes());
       });
       std::uint64_t bytes = 0;
@@ -86,29 +86,29 @@ class mapped_weights {
                       std::uint64_t largest_piece) const {
     placed_items out;
     out.items.resize(items_.size());
-    const std::vector<std::size_t> order =
-        sorted_indices(items_.size(), [&](std::size_t a, std::size_t b) { return items_[a].place < items_[b].place; });
+    const std::vector<std::size_t> order = sorted_indices(
+        items_.size(), [&](std::size_t a, std::size_t b) { return items_[a].offset < items_[b].offset; });
     const std::uint64_t step = (std::max<std::uint64_t>)(on.limits().host_pointer_alignment, 1);
     std::uint64_t limit = (std::min)(on.limits().max_buffer_bytes, on.limits().max_allocation_bytes);
     if (largest_piece != 0) limit = (std::min)(limit, largest_piece);
     constexpr std::uint64_t gap = std::uint64_t{1} << 20;  // between them: weights that only other plans use
     const auto end_of = [&](std::size_t i) {
-      return (items_[i].place + items_[i].weight->bytes + step - 1) / step * step;
+      return (items_[i].offset + items_[i].weight->bytes + step - 1) / step * step;
     };
     for (std::size_t first = 0; first < order.size();) {
-      const std::uint64_t begin = items_[order[first]].place / step * step;
+      const std::uint64_t begin = items_[order[first]].offset / step * step;
       std::uint64_t end = end_of(order[first]);
       std::size_t behind = first + 1;
       while (behind < order.size() && end_of(order[behind]) - begin <= limit &&
-             items_[order[behind]].place <= end + gap)
+             items_[order[behind]].offset <= end + gap)
         end = end_of(order[behind++]);
       const auto range =
           mapping->bytes().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
       const gpu::buffer& made = out.buffers.emplace_back(gpu::buffer::imported(on, range, mapping, "the weights"));
       for (; first < behind; ++first) {
         const item& each = items_[order[first]];
-        out.items[order[first]] = {static_cast<std::uint32_t>(out.buffers.size() - 1), each.place - begin,
-                                   each.weight->bytes, made.address() + (each.place - begin)};
+        out.items[order[first]] = {static_cast<std::uint32_t>(out.buffers.size() - 1), each.offset - begin,
+                                   each.weight->bytes, made.address() + (each.offset - begin)};
       }
     }
     return out;
@@ -118,7 +118,7 @@ class mapped_weights {
   struct item {
     const io::packed_weight* weight;
     std::uint32_t copy;
-    std::uint64_t place;  ///< offset in the file
+    std::uint64_t offset;  ///< offset in the file
   };
   const io::packed_image* from_;
   std::vector<item> items_;

@@ -214,7 +214,7 @@ class mpi_link final : public stage_link {
   }
   /// Rank 0 receives pending messages until the end message has passed all ranks; the other ranks pass it on.
   void end() noexcept override {
-    if (std::exchange(told_end_, true) || given_up_) return;
+    if (std::exchange(sent_end_, true) || given_up_) return;
     try {
       send({}, {state::ended, pass_kind::decode, 0, 0, 0}, {});
       for (stage_message rest; !ended_;) take(rest);
@@ -315,9 +315,9 @@ class mpi_link final : public stage_link {
     message.payload.assign(bytes.begin(), bytes.end());
     return out;
   }
-  static std::exception_ptr read_failure(state what, std::span<const std::byte> told) {
+  static std::exception_ptr read_failure(state what, std::span<const std::byte> payload) {
     if (what == state::passes || what == state::ended) return nullptr;
-    const std::string text(reinterpret_cast<const char*>(told.data()), told.size());
+    const std::string text(reinterpret_cast<const char*>(payload.data()), payload.size());
     const std::size_t colon = (std::min)(text.find(": "), text.size());
     std::string its = text.substr((std::min)(colon + 2, text.size()));
     if (its.starts_with(runs)) its.erase(0, runs.size());
@@ -333,7 +333,7 @@ class mpi_link final : public stage_link {
   std::deque<parcel> under_way_;
   parcel spare_;
   std::vector<std::byte> head_;
-  bool ended_ = false, told_end_ = false, given_up_ = false;
+  bool ended_ = false, sent_end_ = false, given_up_ = false;
 };
 
 }  // namespace runtime

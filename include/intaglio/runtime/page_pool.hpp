@@ -17,6 +17,7 @@
 
 namespace intaglio::runtime {
 
+/// Distributes the pages of a KV cache among sequences; equal prefixes share pages.
 class page_pool {
  public:
   /// The pages of one sequence, by position / page_size. Other sequences may use the first `shared` pages too; those

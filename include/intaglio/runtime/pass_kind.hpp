@@ -9,6 +9,7 @@
 
 namespace intaglio::runtime {
 
+/// The kinds of passes of an executor, each with a recorded sequence of dispatches.
 enum class pass_kind : std::uint8_t {
   decode,
   prefill,
@@ -18,6 +19,7 @@ enum class pass_kind : std::uint8_t {
   verify_short,  ///< over at most executor::short_tokens tokens
   prefill_long   ///< over a long prompt's chunk of device_plan::long_prefill
 };
+/// The number of kinds of passes.
 inline constexpr std::size_t pass_kinds = 7;
 
 }  // namespace intaglio::runtime

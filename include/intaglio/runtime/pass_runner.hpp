@@ -330,7 +330,7 @@ class pass_runner : public pass_recordings {
     while (!flights_.empty()) wait();
   }
 
-  VkCommandBuffer take_back_ = nullptr;  ///< copies the job's first state to its place, until it is submitted
+  VkCommandBuffer take_back_ = nullptr;  ///< copies the job's first state back, until it is submitted
   std::vector<VkCommandBuffer> buffers_;
   pass_job job_;
   std::array<std::uint64_t, mailboxes> box_used_{};

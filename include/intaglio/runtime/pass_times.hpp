@@ -13,6 +13,7 @@
 
 namespace intaglio::runtime {
 
+/// Times of dispatches of a pass by kernel.
 struct pass_times {
   struct kernel_time {
     std::uint64_t dispatches = 0;

@@ -153,8 +153,8 @@ class patched_fill : public ternary_fill {
     for (std::uint64_t h = 0; which == io::feature_vector::down && h < codes.size(); ++h) {
       const std::uint64_t at = 4 * kernels::tile_word(h, feature, w.columns), byte = at + shift / 8;
       if (byte < begin || byte >= begin + out.size()) continue;
-      std::byte& place = out[static_cast<std::size_t>(byte - begin)];
-      place = (place & ~(std::byte{3} << (shift % 8))) | static_cast<std::byte>((codes[h] + 1) << (shift % 8));
+      std::byte& target = out[static_cast<std::size_t>(byte - begin)];
+      target = (target & ~(std::byte{3} << (shift % 8))) | static_cast<std::byte>((codes[h] + 1) << (shift % 8));
     }
   }
 };

@@ -14,6 +14,7 @@
 
 namespace intaglio::runtime {
 
+/// Which pages of a pool have a copy of the recurrent layers' state behind them.
 class prefix_states {
  public:
   /// @param copies number of copies that there is room for
@@ -21,7 +22,7 @@ class prefix_states {
 
   struct found {
     std::uint32_t pages = 0;  ///< pages of the sequence before the state
-    std::uint32_t place = 0;  ///< index of the copy
+    std::uint32_t index = 0;  ///< index of the copy
   };
   /// The copy that is behind the most of these pages; empty if there is none. It counts as used.
   /// @param names of a sequence's pages, in order
@@ -29,7 +30,7 @@ class prefix_states {
     for (std::size_t i = names.size(); i-- > 0;)
       if (copy* const its = of(names[i])) {
         its->since = ++clock_;
-        return found{static_cast<std::uint32_t>(i + 1), place_of(*its)};
+        return found{static_cast<std::uint32_t>(i + 1), index_of(*its)};
       }
     return std::nullopt;
   }
@@ -43,7 +44,7 @@ class prefix_states {
       its = &*std::min_element(copies_.begin(), copies_.end(),
                                [](const copy& a, const copy& b) { return a.since < b.since; });
     *its = {name, ++clock_};
-    return place_of(*its);
+    return index_of(*its);
   }
   /// Forgets the copy behind that page, if there is one.
   void forget(std::uint64_t name) {
@@ -59,7 +60,7 @@ class prefix_states {
     const auto at = std::find_if(copies_.begin(), copies_.end(), [&](const copy& each) { return each.name == name; });
     return name == 0 || at == copies_.end() ? nullptr : &*at;
   }
-  std::uint32_t place_of(const copy& its) const { return static_cast<std::uint32_t>(&its - copies_.data()); }
+  std::uint32_t index_of(const copy& its) const { return static_cast<std::uint32_t>(&its - copies_.data()); }
 
   std::vector<copy> copies_;
   std::uint64_t clock_ = 0;

@@ -12,6 +12,7 @@
 
 namespace intaglio::runtime {
 
+/// The result of a lookup: a draft's length, and how well the text before it matches.
 struct looked_up {
   std::size_t tokens = 0;   ///< drafted
   std::size_t matched = 0;  ///< tokens before the draft that match the earlier text, up to a limit: the number of

@@ -30,22 +30,30 @@ namespace intaglio::runtime::proofs {
   return out;
 }
 
+/// First positions of the runs that are compared: one span, and where spans are merged two of them. Where several
+/// workgroups merge them there are two such runs, because the counters must be as before.
+/// @param several whether the kernel computes several tokens at once
+inline std::vector<std::uint32_t> attention_positions(const kernel_trial& trial,
+                                                      const reference::attention_shape& shape, std::uint32_t splits,
+                                                      bool several) {
+  const std::uint32_t latest =
+      (std::min)(shape.context, trial.table->context) - trial.tokens;  // a pool has more positions than a slot may take
+  std::vector<std::uint32_t> out{(std::min)(kernel_trial::position, latest)};
+  if (splits > 1) out.insert(out.end(), 2, (std::min)(kernels::attention_span + kernel_trial::position, latest));
+  if (several) out.push_back((std::min)(kernels::attention_span - kernel_trial::position, latest));
+  if (trial.batched) out.push_back((std::min)(kernels::attention_span - 1, latest));
+  return out;
+}
+
+/// Compares attention at some positions with the reference. @return the largest difference, relative to the largest
+/// value
 [[gnu::cold]] inline double attention(kernel_trial& trial, const plan::dispatch& call) {
   reference::attention_shape shape = shape_of(trial, call);
-  const bool small_batch = call.kernel == kernels::kernel::attention_batch,
-             alone = call.kernel == kernels::kernel::attention, chunk = !small_batch && !alone;
+  const bool alone = call.kernel == kernels::kernel::attention;
   const std::size_t size = std::size_t{shape.heads} * shape.head_dim,
                     out_size = std::size_t{shape.heads} * shape.value_width();
   const std::uint32_t splits = alone ? trial.constant(call, "splits") : 1;
-  // One span, and where spans are merged two of them: where several workgroups do it twice, since the counters must be
-  // as before.
-  const std::uint32_t latest =
-      (std::min)(shape.context, trial.table->context) - trial.tokens;  // a pool has more positions than a slot may take
-  std::vector<std::uint32_t> positions{(std::min)(kernel_trial::position, latest)};
-  if (splits > 1)
-    positions.insert(positions.end(), 2, (std::min)(kernels::attention_span + kernel_trial::position, latest));
-  if (chunk || small_batch) positions.push_back((std::min)(kernels::attention_span - kernel_trial::position, latest));
-  if (trial.batched) positions.push_back((std::min)(kernels::attention_span - 1, latest));
+  std::vector<std::uint32_t> positions = attention_positions(trial, shape, splits, !alone);
   std::uint32_t filled_positions = *std::max_element(positions.begin(), positions.end()) + trial.tokens;
   if (shape.ring) {  // once around
     positions.push_back(shape.context + kernel_trial::position);
@@ -112,7 +120,9 @@ namespace intaglio::runtime::proofs {
   const std::uint32_t last = trial.table->shape.pages - 1;
   words[word::first_slot + word::page_table] = last;
   if (trial.table->slot_pages() > 1) words[word::first_slot + word::page_table + 1] = 0;
-  const auto place = [&](std::uint32_t position) { return (position < page ? last : 0) * page + position % page; };
+  const auto pooled_position = [&](std::uint32_t position) {
+    return (position < page ? last : 0) * page + position % page;
+  };
   const reference::cached own_keys{type, false, width, own}, own_values{type, true, value_width, own},
       all_keys{type, false, width, pool}, all_values{type, true, value_width, pool};
   for (std::uint32_t head = 0; head < heads; ++head)
@@ -139,7 +149,7 @@ namespace intaglio::runtime::proofs {
         for (std::uint32_t c = 0; c < one.head_dim; ++c) {
           const float number = one.read(before.mapped(), head, at, c);
           same = same && number == one.read(back.mapped(), head, at, c) &&
-                 number == all_of_it.read(pooled.mapped(), head, place(at), c);
+                 number == all_of_it.read(pooled.mapped(), head, pooled_position(at), c);
         }
   };
   compare(own_keys, all_keys, keys, back_keys, pool_keys);

@@ -34,89 +34,127 @@ listed_f16 f16_of_lists(std::span<const float> x, std::uint32_t columns, std::sp
       const std::size_t row = list * list_tokens + i, pair = tiles[list * (list_tokens + 2) + 2 + i];
       const auto made = reference::quantize_f16(x.subspan(row_of(pair) * columns, columns));
       out.factors[row] = made.factor;
-      for (std::size_t place = 0; place < columns; ++place)
-        out.bits[reference::ordered_place(order, row, place, columns)] = made.bits[place];
+      for (std::size_t index = 0; index < columns; ++index)
+        out.bits[reference::ordered_index(order, row, index, columns)] = made.bits[index];
     }
   return out;
 }
 
 /// Proves products of experts, with some rows of each expert that a token chose.
-[[gnu::cold]] inline double expert_matmul(kernel_trial& trial, const plan::dispatch& call) {
-  reference::matmul_shape shape;
-  shape.columns = trial.constant(call, "columns");
-  shape.codec = static_cast<kernels::codec>(trial.constant(call, "codec"));
-  shape.epilogue = static_cast<kernels::epilogue>(trial.constant(call, "epilogue"));
-  shape.gate = call.act();
-  const std::uint32_t columns = shape.columns, rows = trial.constant(call, "rows"),
-                      used = trial.constant(call, "experts_used"),
-                      experts = trial.table->weights[trial.operand(call, "weight").slot].rows / rows;
-  const std::uint32_t parts = shape.epilogue == kernels::epilogue::gated ? 2 : 1, out_width = rows / parts,
-                      run_rows = (std::min)(rows, 32u);
-  const std::size_t outputs = std::size_t{trial.tokens} * used,
-                    inputs = call.kernel == kernels::kernel::matmul_chunk || trial.constant(call, "own_input") != 0
-                                 ? outputs
-                                 : trial.tokens;
-  const bool batch = call.kernel == kernels::kernel::matmul_batch, chunk = call.kernel == kernels::kernel::matmul_chunk;
-  const std::uint32_t list_tokens = batch || chunk                            ? trial.constant(call, "list_tokens")
-                                    : trial.constant(call, "tile_tokens") > 1 ? trial.constant(call, "tile_tokens")
-                                                                              : 0;
-  const auto values = trial.floats(inputs * columns);
-  std::vector<float> input = values;
-  std::vector<std::uint32_t> words;
-  for (std::size_t at = 0; at < values.size(); at += columns) {
-    const auto of_row = std::span(values).subspan(at, columns);
-    if (batch) std::ranges::copy(reference::fixed_words(of_row), std::back_inserter(words));
-    else if (!chunk && static_cast<kernels::prologue>(trial.constant(call, "prologue")) == kernels::prologue::norm)
-      reference::rms_norm(of_row, trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns),
-                          trial.real(call, "eps"), std::span(input).subspan(at, columns));
+/// A product with the matrices of experts in a trial: inputs, buffers, and the reference on some of its rows.
+class expert_proof {
+ public:
+  expert_proof(kernel_trial& trial, const plan::dispatch& call)
+      : trial_(trial), call_(call), batch_(call.kernel == kernels::kernel::matmul_batch),
+        chunk_(call.kernel == kernels::kernel::matmul_chunk), columns_(trial.constant(call, "columns")),
+        rows_(trial.constant(call, "rows")), used_(trial.constant(call, "experts_used")),
+        experts_(trial.table->weights[trial.operand(call, "weight").slot].rows / rows_),
+        outputs_(std::size_t{trial.tokens} * used_),
+        inputs_(chunk_ || trial.constant(call, "own_input") != 0 ? outputs_ : trial.tokens) {
+    shape_.columns = columns_;
+    shape_.codec = static_cast<kernels::codec>(trial.constant(call, "codec"));
+    shape_.epilogue = static_cast<kernels::epilogue>(trial.constant(call, "epilogue"));
+    shape_.gate = call.act();
+    parts_ = shape_.epilogue == kernels::epilogue::gated ? 2 : 1;
+    if (batch_ || chunk_) list_tokens_ = trial.constant(call, "list_tokens");
+    else if (const std::uint32_t tile = trial.constant(call, "tile_tokens"); tile > 1) list_tokens_ = tile;
   }
-  std::vector<std::uint32_t> choice(2 * outputs);
-  for (std::uint32_t t = 0; t < trial.tokens; ++t)
-    for (std::uint32_t j = 0; j < used; ++j) choice[t * 2 * used + j] = (experts - 1 + t % 2 + j * 3) % experts;
-  std::vector<std::uint32_t> which = choice;
-  if (list_tokens != 0) {
-    which.assign(std::size_t{kernels::expert_tile_count(trial.width, experts, used, list_tokens)} * (list_tokens + 2),
-                 0);
-    reference::expert_tiles(choice, used, experts, list_tokens, which);
+
+  /// Runs the dispatch. @return the largest difference, relative to the largest value
+  double apart_of_run() {
+    const auto values = trial_.floats(inputs_ * columns_);
+    choose();
+    const std::vector<std::uint32_t> which = lists();
+    listed_f16 halved;
+    if (chunk_)
+      halved =
+          f16_of_lists(values, columns_, which, list_tokens_,
+                       call_.variant == kernels::variant::matmul_chunk_fragments ? kernels::fragment_order(shape_.codec)
+                                                                                 : kernels::f16_order::rows,
+                       [](std::size_t pair) { return pair; });
+    const gpu::buffer in = chunk_ ? trial_.filled(halved.bits, 0) : make_input(values),
+                      factors = trial_.filled(halved.factors, 1),
+                      chosen = trial_.filled(which, std::size_t{2} * trial_.width * used_),
+                      out = trial_.room(std::uint64_t{4} * trial_.width * used_ * (rows_ / parts_)),
+                      memory = trial_.memory_of(trial_.state());
+    kernel_trial::named_buffers buffers{
+        {"input", &in}, {"output", &out}, {"state", &memory}, {batch_ || chunk_ ? "tiles" : "choice", &chosen}};
+    if (chunk_) buffers.emplace_back("factors", &factors);
+    trial_.run(call_, buffers);
+    if (chunk_) input_ = values;
+    return rows_apart(out);
   }
-  listed_f16 halved;
-  if (chunk)
-    halved =
-        f16_of_lists(values, columns, which, list_tokens,
-                     call.variant == kernels::variant::matmul_chunk_fragments ? kernels::fragment_order(shape.codec)
-                                                                              : kernels::f16_order::rows,
-                     [](std::size_t pair) { return pair; });
-  const gpu::buffer in = chunk   ? trial.filled(halved.bits, 0)
-                         : batch ? trial.filled(words, trial.width * used * std::size_t{kernels::fixed_words(columns)})
-                                 : trial.filled(values, trial.width * used * std::size_t{columns}),
-                    factors = trial.filled(halved.factors, 1),
-                    chosen = trial.filled(which, std::size_t{2} * trial.width * used),
-                    out = trial.room(std::uint64_t{4} * trial.width * used * out_width),
-                    memory = trial.memory_of(trial.state());
-  kernel_trial::named_buffers buffers{
-      {"input", &in}, {"output", &out}, {"state", &memory}, {batch || chunk ? "tiles" : "choice", &chosen}};
-  if (chunk) buffers.emplace_back("factors", &factors);
-  trial.run(call, buffers);
-  const std::uint64_t group_bytes = kernels::matmul_group_bytes(shape.codec, columns);
-  shape.rows = run_rows;
-  double worst = 0;
-  for (std::size_t row = 0; row < outputs; ++row)
-    for (const std::uint32_t first : {0u, (rows - run_rows) / 4 * 4}) {
-      const std::uint32_t expert = choice[row / used * 2 * used + row % used];
-      std::vector<float> expected(run_rows / parts);
-      const auto x = std::span(input).subspan((inputs == outputs ? row : row / used) * columns, columns);
-      const auto w =
-          trial.weight<std::byte>(trial.operand(call, "weight"),
-                                  (std::uint64_t{expert} * rows + first) / 4 * group_bytes, run_rows / 4 * group_bytes);
-      if (chunk) {
-        const reference::f16_token one = reference::quantize_f16(x);
-        reference::matmul_chunk(shape, std::span(&one, 1), w, expected);
-      } else {
-        reference::matmul(shape, x, w, expected);
-      }
-      worst = (std::max)(worst, apart(read<float>(out, row * out_width + first / parts, expected.size()), expected));
+
+ private:
+  /// Chooses experts for each token, the last expert first.
+  void choose() {
+    choice_.resize(2 * outputs_);
+    for (std::uint32_t t = 0; t < trial_.tokens; ++t)
+      for (std::uint32_t j = 0; j < used_; ++j) choice_[t * 2 * used_ + j] = (experts_ - 1 + t % 2 + j * 3) % experts_;
+  }
+  /// The choice as the kernel reads it: by token, or as lists of tokens by expert.
+  std::vector<std::uint32_t> lists() const {
+    if (list_tokens_ == 0) return choice_;
+    std::vector<std::uint32_t> out(
+        std::size_t{kernels::expert_tile_count(trial_.width, experts_, used_, list_tokens_)} * (list_tokens_ + 2));
+    reference::expert_tiles(choice_, used_, experts_, list_tokens_, out);
+    return out;
+  }
+  /// Makes the activations in the form that the kernel reads, where it does not read f16.
+  gpu::buffer make_input(const std::vector<float>& values) {
+    input_ = values;
+    std::vector<std::uint32_t> words;
+    for (std::size_t at = 0; at < values.size(); at += columns_) {
+      const auto of_row = std::span(values).subspan(at, columns_);
+      if (batch_) std::ranges::copy(reference::fixed_words(of_row), std::back_inserter(words));
+      else if (static_cast<kernels::prologue>(trial_.constant(call_, "prologue")) == kernels::prologue::norm)
+        reference::rms_norm(of_row, trial_.weight<float>(trial_.operand(call_, "norm_weight"), 0, columns_),
+                            trial_.real(call_, "eps"), std::span(input_).subspan(at, columns_));
     }
-  return worst;
+    const std::size_t most = std::size_t{trial_.width} * used_;
+    return batch_ ? trial_.filled(words, most * kernels::fixed_words(columns_))
+                  : trial_.filled(values, most * columns_);
+  }
+
+  /// Compares the first and the last rows of each token and expert.
+  double rows_apart(const gpu::buffer& out) {
+    const std::uint64_t group_bytes = kernels::matmul_group_bytes(shape_.codec, columns_);
+    const std::uint32_t run_rows = (std::min)(rows_, 32u);
+    shape_.rows = run_rows;
+    double worst = 0;
+    for (std::size_t row = 0; row < outputs_; ++row)
+      for (const std::uint32_t first : {0u, (rows_ - run_rows) / 4 * 4}) {
+        const std::uint32_t expert = choice_[row / used_ * 2 * used_ + row % used_];
+        std::vector<float> expected(run_rows / parts_);
+        const auto x = std::span(input_).subspan((inputs_ == outputs_ ? row : row / used_) * columns_, columns_);
+        const auto w = trial_.weight<std::byte>(trial_.operand(call_, "weight"),
+                                                (std::uint64_t{expert} * rows_ + first) / 4 * group_bytes,
+                                                run_rows / 4 * group_bytes);
+        if (chunk_) {
+          const reference::f16_token one = reference::quantize_f16(x);
+          reference::matmul_chunk(shape_, std::span(&one, 1), w, expected);
+        } else {
+          reference::matmul(shape_, x, w, expected);
+        }
+        const auto found = read<float>(out, row * (rows_ / parts_) + first / parts_, expected.size());
+        worst = (std::max)(worst, apart(found, expected));
+      }
+    return worst;
+  }
+
+  kernel_trial& trial_;
+  const plan::dispatch& call_;
+  bool batch_, chunk_;
+  std::uint32_t columns_, rows_, used_, experts_, parts_ = 1;
+  std::uint32_t list_tokens_ = 0;  ///< length of an expert's list; 0: the kernel reads the choice by token
+  std::size_t outputs_, inputs_;   ///< rows of the output and of the input
+  reference::matmul_shape shape_;
+  std::vector<float> input_;  ///< [inputs, columns], after the norm
+  std::vector<std::uint32_t> choice_;
+};
+
+[[gnu::cold]] inline double expert_matmul(kernel_trial& trial, const plan::dispatch& call) {
+  return expert_proof(trial, call).apart_of_run();
 }
 
 /// Proves the adapter of each row from the state; a number over the last adapter's counts as the last adapter.

@@ -37,17 +37,18 @@ namespace intaglio::runtime::proofs {
   for (std::uint32_t t = 0; t < trial.tokens; ++t) {
     words[kernels::state::tokens + t] = ids[t];
     const auto group = trial.weight<std::byte>(trial.operand(call, "table"), ids[t] / together * bytes, bytes);
-    std::vector<float> kind(width), place(width);
+    std::vector<float> kind(width), by_position(width);
     if (kinds != 0)
       kind =
           trial.weight<float>(trial.operand(call, "kind_table"), std::size_t{t != 0 && kinds > 1 ? width : 0u}, width);
     if (positions != 0)
-      place = trial.weight<float>(trial.operand(call, "position_table"),
-                                  std::size_t{(std::min)(kernel_trial::position + t, positions - 1)} * width, width);
+      by_position =
+          trial.weight<float>(trial.operand(call, "position_table"),
+                              std::size_t{(std::min)(kernel_trial::position + t, positions - 1)} * width, width);
     for (std::uint32_t c = 0; c < width; ++c) {
       const float value = reference::weight_at(type, group, width, ids[t] % together, c),
                   row = scale == 0 ? value : kernels::arithmetic::product(value, scale);
-      expected.push_back(row + kind[c] + place[c]);
+      expected.push_back(row + kind[c] + by_position[c]);
     }
   }
   const gpu::buffer output = trial.room(std::uint64_t{4} * trial.width * width), memory = trial.memory_of(words);
@@ -195,7 +196,7 @@ namespace intaglio::runtime::proofs {
     std::vector<float> widened(width);
     for (std::uint32_t k = 0; k < width; ++k) {
       y[k] = f32_from_f16(expected.bits[k]) * expected.factor;
-      widened[k] = f32_from_f16(found[reference::ordered_place(order, row, k, width)]) * found_factors[row];
+      widened[k] = f32_from_f16(found[reference::ordered_index(order, row, k, width)]) * found_factors[row];
     }
     worst = (std::max)(worst, apart(widened, y));
   }

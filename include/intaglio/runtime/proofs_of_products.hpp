@@ -20,110 +20,151 @@
 
 namespace intaglio::runtime::proofs {
 
-[[gnu::cold]] inline double ternary_product(kernel_trial& trial, const plan::dispatch& call) {
-  using kernels::epilogue, kernels::kernel, kernels::prologue;
-  const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows");
-  const auto how = static_cast<epilogue>(trial.constant(call, "epilogue"));
-  const bool of_integers = call.kernel == kernel::ternary_chunk || call.kernel == kernel::ternary_batch ||
-                           call.kernel == kernel::ternary_rows;
-  const auto before = of_integers ? prologue::quantized : static_cast<prologue>(trial.constant(call, "prologue"));
-  const bool rounds = call.kernel != kernels::kernel::ternary_float;
-  std::vector<float> plain;
-  std::vector<std::int8_t> codes(std::size_t{trial.tokens} * columns);
-  std::vector<reference::factors> factors(trial.tokens);
-  gpu::buffer in, sums;
-  if (!rounds) {
-    const auto values = trial.floats(codes.size());
-    plain = values;
-    if (before == prologue::norm)
-      for (std::size_t at = 0; at < values.size(); at += columns)
-        reference::rms_norm(std::span(values).subspan(at, columns),
-                            trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns),
-                            trial.real(call, "eps"), std::span(plain).subspan(at, columns));
-    in = trial.filled(values, std::size_t{trial.width} * columns);
-  } else if (quantizes(before)) {
-    const auto values = trial.floats(codes.size());
-    reference::norm_quantize(values, norm_of(trial, call, columns), columns, trial.real(call, "eps"), codes, factors);
-    in = trial.filled(values, std::size_t{trial.width} * columns);
-  } else {
-    for (std::size_t i = 0; i < codes.size(); ++i) {
-      codes[i] = static_cast<std::int8_t>(static_cast<int>(trial.next() % 255) - 127);
-      factors[i / columns].sum += codes[i];
-    }
-    for (auto& each : factors) each.inverse_scale = 0.01f;
-    in = trial.filled(codes, std::size_t{trial.width} * columns);
-    sums = trial.filled(factors, trial.width);
+/// Columns [first, first + count) of each token's output.
+struct output_columns {
+  std::vector<float> before, found;  ///< [tokens, count]: values before the run, and values of the device
+};
+/// Reads some columns of all tokens. @param start the outputs before the run  @shape out, start: [tokens, width]
+inline output_columns outputs_of(const gpu::buffer& out, std::span<const float> start, std::uint32_t width,
+                                 std::uint32_t first, std::uint32_t count, std::uint32_t tokens) {
+  output_columns columns;
+  for (std::uint32_t t = 0; t < tokens; ++t) {
+    const std::size_t at = std::size_t{t} * width + first;
+    const auto before = start.subspan(at, count);
+    columns.before.insert(columns.before.end(), before.begin(), before.end());
+    const auto row = read<float>(out, at, count);
+    columns.found.insert(columns.found.end(), row.begin(), row.end());
   }
-  reference::ternary_matmul_shape shape;
-  shape.columns = columns;
-  shape.epilogue = how;
-  shape.gate = call.act();
-  shape.context = trial.constant(call, "context");
-  shape.cache_element = static_cast<kernels::element>(trial.constant(call, "cache_element"));
-  const std::uint32_t q_size = trial.constant(call, "q_size"), kv_size = trial.constant(call, "kv_size"),
-                      head = trial.constant(call, "head_dim");
-  std::vector<std::uint32_t> firsts;  // of the runs of rows that are compared
-  std::uint32_t run_rows = (std::min)(rows, 32u), out_width = how == epilogue::gated ? rows / 2 : rows;
-  if (how == epilogue::rope_cache) {
-    firsts = {q_size - head, q_size, q_size + kv_size};
-    run_rows = head;
-    out_width = q_size;
-    shape.head_dim = shape.q_size = shape.kv_size = head;
-    shape.rope_theta = trial.real(call, "rope_theta");
-  } else {
-    firsts = {0, (rows - run_rows) / 8 * 4, rows - run_rows};
-  }
-  const auto start = trial.floats(std::size_t{trial.tokens} * out_width);
-  const gpu::buffer out = trial.filled(start, std::size_t{trial.width} * out_width),
-                    keys = trial.room(how == epilogue::rope_cache ? trial.cache_of(call).key_bytes : 0),
-                    values = trial.room(how == epilogue::rope_cache ? trial.cache_of(call).value_bytes : 0),
-                    memory = trial.memory_of(trial.state());
-  kernel_trial::named_buffers buffers{
-      {"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &values}};
-  if (before == prologue::quantized) buffers.emplace_back("factors", &sums);
-  trial.run(call, buffers);
-  const auto expect = [&](std::span<const std::uint32_t> words, std::span<const float> scales, std::span<float> output,
-                          std::span<std::byte> k = {}, std::span<std::byte> v = {}) {
-    if (rounds) reference::ternary_matmul(shape, codes, factors, words, scales, output, kernel_trial::position, k, v);
-    else reference::ternary_float(shape, plain, words, scales, output, kernel_trial::position, k, v);
-  };
+  return columns;
+}
 
-  const auto scales = trial.weight<float>(trial.operand(call, "scales"), 0,
-                                          trial.table->weights[trial.operand(call, "scales").slot].bytes / 4);
-  const auto tiles = [&](std::uint32_t first) {
-    return trial.weight<std::uint32_t>(trial.operand(call, "weight"), std::uint64_t{first} * columns / 16,
-                                       std::uint64_t{run_rows} * columns / 16);
-  };
-  if (how == epilogue::rope_cache) {
-    shape.rows = 3 * head;
+/// A product with ternary weights in a trial: inputs, buffers, and the reference on some of its rows.
+class ternary_proof {
+ public:
+  ternary_proof(kernel_trial& trial, const plan::dispatch& call)
+      : trial_(trial), call_(call), columns_(trial.constant(call, "columns")), rows_(trial.constant(call, "rows")),
+        rounds_(call.kernel != kernels::kernel::ternary_float), run_rows_((std::min)(rows_, 32u)) {
+    shape_.columns = columns_;
+    shape_.epilogue = static_cast<kernels::epilogue>(trial.constant(call, "epilogue"));
+    shape_.gate = call.act();
+    shape_.context = trial.constant(call, "context");
+    shape_.cache_element = static_cast<kernels::element>(trial.constant(call, "cache_element"));
+    out_width_ = turns()                                       ? trial.constant(call, "q_size")
+                 : shape_.epilogue == kernels::epilogue::gated ? rows_ / 2
+                                                               : rows_;
+  }
+
+  /// Runs the dispatch. @return the largest difference, relative to the largest value
+  double apart_of_run() {
+    using kernels::kernel, kernels::prologue;
+    const bool of_integers = call_.kernel == kernel::ternary_chunk || call_.kernel == kernel::ternary_batch ||
+                             call_.kernel == kernel::ternary_rows;
+    const auto before = of_integers ? prologue::quantized : static_cast<prologue>(trial_.constant(call_, "prologue"));
+    gpu::buffer in, sums;
+    make_input(before, in, sums);
+    start_ = trial_.floats(std::size_t{trial_.tokens} * out_width_);
+    const gpu::buffer out = trial_.filled(start_, std::size_t{trial_.width} * out_width_),
+                      keys = trial_.room(turns() ? trial_.cache_of(call_).key_bytes : 0),
+                      values = trial_.room(turns() ? trial_.cache_of(call_).value_bytes : 0),
+                      memory = trial_.memory_of(trial_.state());
+    kernel_trial::named_buffers buffers{
+        {"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &values}};
+    if (before == prologue::quantized) buffers.emplace_back("factors", &sums);
+    trial_.run(call_, buffers);
+    scales_ = trial_.weight<float>(trial_.operand(call_, "scales"), 0,
+                                   trial_.table->weights[trial_.operand(call_, "scales").slot].bytes / 4);
+    return turns() ? heads_apart(out, keys, values) : rows_apart(out);
+  }
+
+ private:
+  bool turns() const { return shape_.epilogue == kernels::epilogue::rope_cache; }
+
+  /// Makes the activations, and the buffer that the prologue reads.
+  void make_input(kernels::prologue before, gpu::buffer& in, gpu::buffer& sums) {
+    codes_.resize(std::size_t{trial_.tokens} * columns_);
+    factors_.resize(trial_.tokens);
+    if (rounds_ && !quantizes(before)) {
+      for (std::size_t i = 0; i < codes_.size(); ++i) {
+        codes_[i] = static_cast<std::int8_t>(static_cast<int>(trial_.next() % 255) - 127);
+        factors_[i / columns_].sum += codes_[i];
+      }
+      for (auto& each : factors_) each.inverse_scale = 0.01f;
+      in = trial_.filled(codes_, std::size_t{trial_.width} * columns_);
+      sums = trial_.filled(factors_, trial_.width);
+      return;
+    }
+    const auto values = trial_.floats(codes_.size());
+    if (rounds_) {
+      reference::norm_quantize(values, norm_of(trial_, call_, columns_), columns_, trial_.real(call_, "eps"), codes_,
+                               factors_);
+    } else {
+      plain_ = values;
+      if (before == kernels::prologue::norm)
+        for (std::size_t at = 0; at < values.size(); at += columns_)
+          reference::rms_norm(std::span(values).subspan(at, columns_),
+                              trial_.weight<float>(trial_.operand(call_, "norm_weight"), 0, columns_),
+                              trial_.real(call_, "eps"), std::span(plain_).subspan(at, columns_));
+    }
+    in = trial_.filled(values, std::size_t{trial_.width} * columns_);
+  }
+
+  void expect(std::span<const std::uint32_t> words, std::span<float> output, std::span<std::byte> k = {},
+              std::span<std::byte> v = {}) const {
+    if (rounds_)
+      reference::ternary_matmul(shape_, codes_, factors_, words, scales_, output, kernel_trial::position, k, v);
+    else reference::ternary_float(shape_, plain_, words, scales_, output, kernel_trial::position, k, v);
+  }
+  std::vector<std::uint32_t> tiles(std::uint32_t first) const {
+    return trial_.weight<std::uint32_t>(trial_.operand(call_, "weight"), std::uint64_t{first} * columns_ / 16,
+                                        std::uint64_t{run_rows_} * columns_ / 16);
+  }
+
+  /// Compares the last head of q, and the first heads of k and v in the caches.
+  double heads_apart(const gpu::buffer& out, const gpu::buffer& keys, const gpu::buffer& values) {
+    const std::uint32_t q_size = trial_.constant(call_, "q_size"), kv_size = trial_.constant(call_, "kv_size"),
+                        head = trial_.constant(call_, "head_dim");
+    run_rows_ = shape_.head_dim = shape_.q_size = shape_.kv_size = head;
+    shape_.rope_theta = trial_.real(call_, "rope_theta");
+    shape_.rows = 3 * head;
     std::vector<std::uint32_t> words;
-    for (const std::uint32_t first : firsts) {
+    for (const std::uint32_t first : {q_size - head, q_size, q_size + kv_size}) {
       const auto part = tiles(first);
       words.insert(words.end(), part.begin(), part.end());
     }
-    const std::size_t element = shape.cache_element == kernels::element::f32 ? 4 : 2;
-    std::vector<std::byte> k(kernels::key_cache_elements(1, head, shape.context) * element),
-        v(kernels::value_cache_elements(1, head, shape.context) * element);
-    std::vector<float> q(std::size_t{trial.tokens} * head);
-    expect(words, scales, q, k, v);
-    return (std::max)(apart(trial.last_heads(out, q_size, head), q), caches_apart(keys, k, values, v, element));
+    const std::size_t element = shape_.cache_element == kernels::element::f32 ? 4 : 2;
+    std::vector<std::byte> k(kernels::key_cache_elements(1, head, shape_.context) * element),
+        v(kernels::value_cache_elements(1, head, shape_.context) * element);
+    std::vector<float> q(std::size_t{trial_.tokens} * head);
+    expect(words, q, k, v);
+    return (std::max)(apart(trial_.last_heads(out, q_size, head), q), caches_apart(keys, k, values, v, element));
   }
-  double worst = 0;
-  const std::uint32_t halves = how == epilogue::gated ? 2 : 1;
-  shape.rows = run_rows;
-  for (const std::uint32_t first : firsts) {
-    std::vector<float> expected, found;
-    for (std::uint32_t t = 0; t < trial.tokens; ++t) {
-      const std::size_t at = std::size_t{t} * out_width + first / halves, count = run_rows / halves;
-      expected.insert(expected.end(), start.begin() + static_cast<std::ptrdiff_t>(at),
-                      start.begin() + static_cast<std::ptrdiff_t>(at + count));
-      const auto row = read<float>(out, at, count);
-      found.insert(found.end(), row.begin(), row.end());
+
+  /// Compares the first rows, rows in the middle, and the last rows.
+  double rows_apart(const gpu::buffer& out) {
+    double worst = 0;
+    const std::uint32_t halves = shape_.epilogue == kernels::epilogue::gated ? 2 : 1;
+    shape_.rows = run_rows_;
+    for (const std::uint32_t first : {0u, (rows_ - run_rows_) / 8 * 4, rows_ - run_rows_}) {
+      auto [expected, found] = outputs_of(out, start_, out_width_, first / halves, run_rows_ / halves, trial_.tokens);
+      expect(tiles(first), expected);
+      worst = (std::max)(worst, apart(found, expected));
     }
-    expect(tiles(first), scales, expected);
-    worst = (std::max)(worst, apart(found, expected));
+    return worst;
   }
-  return worst;
+
+  kernel_trial& trial_;
+  const plan::dispatch& call_;
+  std::uint32_t columns_, rows_;
+  bool rounds_;  ///< activations are int8
+  std::uint32_t run_rows_, out_width_ = 0;
+  reference::ternary_matmul_shape shape_;
+  std::vector<float> plain_, start_, scales_;  ///< activations that are not rounded; outputs before the run
+  std::vector<std::int8_t> codes_;
+  std::vector<reference::factors> factors_;
+};
+
+[[gnu::cold]] inline double ternary_product(kernel_trial& trial, const plan::dispatch& call) {
+  return ternary_proof(trial, call).apart_of_run();
 }
 
 /// The best of the tokens that the workgroups found.
@@ -133,118 +174,148 @@ inline reference::ranked_token first_of(const gpu::buffer& firsts, std::uint32_t
 }
 
 /// Some rows of a product, or one head each of q, k and v.
-[[gnu::cold]] inline double matmul(kernel_trial& trial, const plan::dispatch& call) {
-  using kernels::epilogue;
-  reference::matmul_shape shape;
-  shape.columns = trial.constant(call, "columns");
-  shape.codec = static_cast<kernels::codec>(trial.constant(call, "codec"));
-  shape.epilogue = static_cast<epilogue>(trial.constant(call, "epilogue"));
-  shape.gate = call.act();
-  shape.context = trial.constant(call, "context");
-  const bool batch = call.kernel == kernels::kernel::matmul_batch;
-  shape.ring = trial.constant(call, "ring") != 0;
-  shape.cache_element = static_cast<kernels::element>(trial.constant(call, "cache_element"));
-  const std::uint32_t columns = shape.columns, rows = trial.constant(call, "rows"),
-                      q_size = trial.constant(call, "q_size"), kv_size = trial.constant(call, "kv_size"),
-                      head = trial.constant(call, "head_dim");
-  const bool turns = shape.epilogue == epilogue::rope_cache;
-  const std::uint32_t out_width = turns ? q_size : shape.epilogue == epilogue::gated ? rows / 2 : rows;
-  const auto values = trial.floats(std::size_t{trial.tokens} * columns),
-             start = trial.floats(std::size_t{trial.tokens} * out_width);
-  std::vector<float> input = values;
-  const bool chunk = call.kernel == kernels::kernel::matmul_chunk;
-  if (!chunk && !batch && static_cast<kernels::prologue>(trial.constant(call, "prologue")) == kernels::prologue::norm)
-    for (std::size_t at = 0; at < values.size(); at += columns)
-      reference::rms_norm(std::span(values).subspan(at, columns),
-                          trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns), trial.real(call, "eps"),
-                          std::span(input).subspan(at, columns));
-  std::vector<reference::f16_token> halved;
-  std::vector<std::uint16_t> bits;
-  std::vector<float> factor;
-  for (std::size_t at = 0; chunk && at < values.size(); at += columns) {
-    halved.push_back(reference::quantize_f16(std::span(values).subspan(at, columns)));
-    factor.push_back(halved.back().factor);
+/// A product with coded weights in a trial: inputs, buffers, and the reference on some of its rows.
+class matmul_proof {
+ public:
+  matmul_proof(kernel_trial& trial, const plan::dispatch& call)
+      : trial_(trial), call_(call), chunk_(call.kernel == kernels::kernel::matmul_chunk),
+        batch_(call.kernel == kernels::kernel::matmul_batch), columns_(trial.constant(call, "columns")),
+        rows_(trial.constant(call, "rows")) {
+    shape_.columns = columns_;
+    shape_.codec = static_cast<kernels::codec>(trial.constant(call, "codec"));
+    shape_.epilogue = static_cast<kernels::epilogue>(trial.constant(call, "epilogue"));
+    shape_.gate = call.act();
+    shape_.context = trial.constant(call, "context");
+    shape_.ring = trial.constant(call, "ring") != 0;
+    shape_.cache_element = static_cast<kernels::element>(trial.constant(call, "cache_element"));
+    out_width_ = turns()                                       ? trial.constant(call, "q_size")
+                 : shape_.epilogue == kernels::epilogue::gated ? rows_ / 2
+                                                               : rows_;
   }
-  if (chunk) {
-    const kernels::f16_order order =
-        call.variant == kernels::variant::matmul_chunk_batch ? kernels::f16_order::tiles
-        : call.variant == kernels::variant::matmul_chunk_fragments
-            ? kernels::fragment_order(static_cast<kernels::codec>(trial.constant(call, "codec")))
-            : kernels::f16_order::rows;
-    bits = reference::ordered_f16(order, halved, columns);
+
+  /// Runs the dispatch. @return the largest difference, relative to the largest value
+  double apart_of_run() {
+    values_ = trial_.floats(std::size_t{trial_.tokens} * columns_);
+    start_ = trial_.floats(std::size_t{trial_.tokens} * out_width_);
+    const gpu::buffer in = make_input(), factors = trial_.filled(factors_of_tokens(), trial_.width),
+                      out = trial_.filled(start_, std::size_t{trial_.width} * out_width_),
+                      keys = trial_.room(turns() ? trial_.cache_of(call_).key_bytes : 0),
+                      cached = trial_.room(turns() ? trial_.cache_of(call_).value_bytes : 0),
+                      memory = trial_.memory_of(trial_.state());
+    kernel_trial::named_buffers buffers{
+        {"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &cached}};
+    if (chunk_) buffers.emplace_back("factors", &factors);
+    const bool plain = call_.kernel == kernels::kernel::matmul;
+    gpu::buffer gates, firsts;
+    keeps_gates_ = plain && trial_.operand(call_, "gates").where != plan::region::none;
+    if (keeps_gates_)
+      gates = trial_.room(std::uint64_t{4} * trial_.width * out_width_), buffers.emplace_back("gates", &gates);
+    const bool finds_first = plain && trial_.constant(call_, "keeps_firsts") != 0;
+    if (finds_first) firsts = trial_.room(std::uint64_t{8} * call_.groups[0]), buffers.emplace_back("firsts", &firsts);
+    trial_.run(call_, buffers);
+    if (finds_first && first_of(firsts, call_.groups[0]) != reference::first_ranked(read<float>(out, 0, rows_)))
+      return 1;
+    return turns() ? heads_apart(out, keys, cached) : rows_apart(out, gates);
   }
-  std::vector<std::uint32_t> prepared;
-  for (std::size_t at = 0; batch && at < values.size(); at += columns) {
-    const auto words = reference::fixed_words(std::span(values).subspan(at, columns));
-    prepared.insert(prepared.end(), words.begin(), words.end());
+
+ private:
+  bool turns() const { return shape_.epilogue == kernels::epilogue::rope_cache; }
+
+  /// Makes the activations in the form that the kernel reads.
+  gpu::buffer make_input() {
+    if (chunk_) return make_f16_input();
+    if (batch_) return make_fixed_input();
+    input_ = values_;
+    if (static_cast<kernels::prologue>(trial_.constant(call_, "prologue")) == kernels::prologue::norm)
+      for (std::size_t at = 0; at < values_.size(); at += columns_)
+        reference::rms_norm(std::span(values_).subspan(at, columns_),
+                            trial_.weight<float>(trial_.operand(call_, "norm_weight"), 0, columns_),
+                            trial_.real(call_, "eps"), std::span(input_).subspan(at, columns_));
+    return trial_.filled(values_, std::size_t{trial_.width} * columns_);
   }
-  if (call.variant == kernels::variant::matmul_batch_tiled) prepared = reference::tiled_words(prepared, columns);
-  const gpu::buffer in = chunk   ? trial.filled(bits, std::size_t{trial.width} * columns)
-                         : batch ? trial.filled(prepared, std::size_t{trial.width} * kernels::fixed_words(columns))
-                                 : trial.filled(values, std::size_t{trial.width} * columns),
-                    factors = trial.filled(factor, trial.width),
-                    out = trial.filled(start, std::size_t{trial.width} * out_width),
-                    keys = trial.room(shape.epilogue == epilogue::rope_cache ? trial.cache_of(call).key_bytes : 0),
-                    cached = trial.room(shape.epilogue == epilogue::rope_cache ? trial.cache_of(call).value_bytes : 0),
-                    memory = trial.memory_of(trial.state());
-  kernel_trial::named_buffers buffers{
-      {"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &cached}};
-  if (chunk) buffers.emplace_back("factors", &factors);
-  const bool keeps_gates =
-      call.kernel == kernels::kernel::matmul && trial.operand(call, "gates").where != plan::region::none;
-  gpu::buffer gates;
-  if (keeps_gates)
-    gates = trial.room(std::uint64_t{4} * trial.width * out_width), buffers.emplace_back("gates", &gates);
-  const bool finds_first = call.kernel == kernels::kernel::matmul && trial.constant(call, "keeps_firsts") != 0;
-  gpu::buffer firsts;
-  if (finds_first) firsts = trial.room(std::uint64_t{8} * call.groups[0]), buffers.emplace_back("firsts", &firsts);
-  trial.run(call, buffers);
-  if (finds_first && first_of(firsts, call.groups[0]) != reference::first_ranked(read<float>(out, 0, rows))) return 1;
-  const auto expect = [&](std::span<const std::byte> weights, std::span<float> y, std::span<std::byte> k = {},
-                          std::span<std::byte> v = {}, std::span<const std::uint64_t> turned = {},
-                          std::span<float> kept = {}) {
-    if (chunk) reference::matmul_chunk(shape, halved, weights, y, kernel_trial::position, k, v, turned);
-    else reference::matmul(shape, input, weights, y, kernel_trial::position, k, v, turned, kept);
-  };
-  const std::uint64_t group_bytes = kernels::matmul_group_bytes(shape.codec, columns);
-  const auto groups = [&](std::uint32_t first, std::uint32_t count) {
-    return trial.weight<std::byte>(trial.operand(call, "weight"), first / 4 * group_bytes,
-                                   (count + 3) / 4 * group_bytes);
-  };
-  if (turns) {
-    shape.head_dim = shape.q_size = shape.kv_size = head;
-    shape.rows = 3 * head;
+  gpu::buffer make_f16_input() {
+    for (std::size_t at = 0; at < values_.size(); at += columns_)
+      halved_.push_back(reference::quantize_f16(std::span(values_).subspan(at, columns_)));
+    const kernels::f16_order order = call_.variant == kernels::variant::matmul_chunk_batch ? kernels::f16_order::tiles
+                                     : call_.variant == kernels::variant::matmul_chunk_fragments
+                                         ? kernels::fragment_order(shape_.codec)
+                                         : kernels::f16_order::rows;
+    return trial_.filled(reference::ordered_f16(order, halved_, columns_), std::size_t{trial_.width} * columns_);
+  }
+  gpu::buffer make_fixed_input() {
+    input_ = values_;
+    std::vector<std::uint32_t> prepared;
+    for (std::size_t at = 0; at < values_.size(); at += columns_) {
+      const auto words = reference::fixed_words(std::span(values_).subspan(at, columns_));
+      prepared.insert(prepared.end(), words.begin(), words.end());
+    }
+    if (call_.variant == kernels::variant::matmul_batch_tiled) prepared = reference::tiled_words(prepared, columns_);
+    return trial_.filled(prepared, std::size_t{trial_.width} * kernels::fixed_words(columns_));
+  }
+  std::vector<float> factors_of_tokens() const {
+    std::vector<float> out;
+    for (const reference::f16_token& each : halved_) out.push_back(each.factor);
+    return out;
+  }
+
+  void expect(std::span<const std::byte> weights, std::span<float> y, std::span<std::byte> k = {},
+              std::span<std::byte> v = {}, std::span<const std::uint64_t> turned = {},
+              std::span<float> kept = {}) const {
+    if (chunk_) reference::matmul_chunk(shape_, halved_, weights, y, kernel_trial::position, k, v, turned);
+    else reference::matmul(shape_, input_, weights, y, kernel_trial::position, k, v, turned, kept);
+  }
+  std::vector<std::byte> groups(std::uint32_t first, std::uint32_t count) const {
+    const std::uint64_t group_bytes = kernels::matmul_group_bytes(shape_.codec, columns_);
+    return trial_.weight<std::byte>(trial_.operand(call_, "weight"), first / 4 * group_bytes,
+                                    (count + 3) / 4 * group_bytes);
+  }
+
+  /// Compares the last head of q, and the first heads of k and v in the caches.
+  double heads_apart(const gpu::buffer& out, const gpu::buffer& keys, const gpu::buffer& cached) {
+    const std::uint32_t q_size = out_width_, kv_size = trial_.constant(call_, "kv_size"),
+                        head = trial_.constant(call_, "head_dim");
+    shape_.head_dim = shape_.q_size = shape_.kv_size = head;
+    shape_.rows = 3 * head;
     std::vector<std::byte> of_heads;
     for (const std::uint32_t first : {q_size - head, q_size, q_size + kv_size}) {
       const auto part = groups(first, head);
       of_heads.insert(of_heads.end(), part.begin(), part.end());
     }
-    std::vector<float> q(std::size_t{trial.tokens} * head);
-    const std::size_t element = shape.cache_element == kernels::element::f32 ? 4 : 2;
-    std::vector<std::byte> k(kernels::key_cache_elements(1, head, shape.context) * element),
-        v(kernels::value_cache_elements(1, head, shape.context) * element);
-    expect(of_heads, q, k, v, trial.weight<std::uint64_t>(trial.operand(call, "rope"), 0, head / 2));
-    return (std::max)(apart(trial.last_heads(out, q_size, head), q), caches_apart(keys, k, cached, v, element));
+    std::vector<float> q(std::size_t{trial_.tokens} * head);
+    const std::size_t element = shape_.cache_element == kernels::element::f32 ? 4 : 2;
+    std::vector<std::byte> k(kernels::key_cache_elements(1, head, shape_.context) * element),
+        v(kernels::value_cache_elements(1, head, shape_.context) * element);
+    expect(of_heads, q, k, v, trial_.weight<std::uint64_t>(trial_.operand(call_, "rope"), 0, head / 2));
+    return (std::max)(apart(trial_.last_heads(out, q_size, head), q), caches_apart(keys, k, cached, v, element));
   }
-  double worst = 0;
-  const std::uint32_t halves = shape.epilogue == epilogue::gated ? 2 : 1;
-  for (const std::uint32_t first : {0u, rows / 8 * 4, (rows - 1) / 4 * 4}) {
-    shape.rows = (std::min)(rows - first, 16u);
-    std::vector<float> expected, found;
-    for (std::uint32_t t = 0; t < trial.tokens; ++t) {
-      const std::size_t at = std::size_t{t} * out_width + first / halves, count = shape.rows / halves;
-      expected.insert(expected.end(), start.begin() + static_cast<std::ptrdiff_t>(at),
-                      start.begin() + static_cast<std::ptrdiff_t>(at + count));
-      const auto row = read<float>(out, at, count);
-      found.insert(found.end(), row.begin(), row.end());
+
+  /// Compares the first rows, rows in the middle, and the last rows.
+  double rows_apart(const gpu::buffer& out, const gpu::buffer& gates) {
+    double worst = 0;
+    const std::uint32_t halves = shape_.epilogue == kernels::epilogue::gated ? 2 : 1;
+    for (const std::uint32_t first : {0u, rows_ / 8 * 4, (rows_ - 1) / 4 * 4}) {
+      shape_.rows = (std::min)(rows_ - first, 16u);
+      auto [expected, found] = outputs_of(out, start_, out_width_, first / halves, shape_.rows / halves, trial_.tokens);
+      std::vector<float> kept(keeps_gates_ ? expected.size() : 0);
+      expect(groups(first, shape_.rows), expected, {}, {}, {}, kept);
+      worst = (std::max)(worst, apart(found, expected));
+      if (keeps_gates_)
+        worst = (std::max)(worst, apart(read<float>(gates, first / halves, kept.size()), kept));  // of one token
     }
-    std::vector<float> kept(keeps_gates ? expected.size() : 0);
-    expect(groups(first, shape.rows), expected, {}, {}, {}, kept);
-    worst = (std::max)(worst, apart(found, expected));
-    if (keeps_gates)
-      worst = (std::max)(worst, apart(read<float>(gates, first / halves, kept.size()), kept));  // of one token
+    return worst;
   }
-  return worst;
+
+  kernel_trial& trial_;
+  const plan::dispatch& call_;
+  bool chunk_, batch_, keeps_gates_ = false;
+  std::uint32_t columns_, rows_, out_width_ = 0;
+  reference::matmul_shape shape_;
+  std::vector<float> values_, input_, start_;  ///< activations, activations after the norm, outputs before the run
+  std::vector<reference::f16_token> halved_;
+};
+
+[[gnu::cold]] inline double matmul(kernel_trial& trial, const plan::dispatch& call) {
+  return matmul_proof(trial, call).apart_of_run();
 }
 
 [[gnu::cold]] inline double dense_matmul(kernel_trial& trial, const plan::dispatch& call) {

@@ -159,14 +159,15 @@ inline std::vector<std::uint32_t> some_features(kernel_trial& trial, std::uint32
   // that keeps each in its slot.
   const std::uint64_t row = rows * reference::elements::size_bytes(type);
   std::vector<std::byte> down;
-  std::vector<std::uint32_t> places;
+  std::vector<std::uint32_t> choice_of_down;
   for (std::uint32_t i = 0; i < count; ++i) {
-    places.insert(places.end(), {static_cast<std::uint32_t>(values[i] == 0 ? 0 : down.size() / row), 0u});
+    choice_of_down.insert(choice_of_down.end(),
+                          {static_cast<std::uint32_t>(values[i] == 0 ? 0 : down.size() / row), 0u});
     if (values[i] == 0 && !down.empty()) continue;
     const auto bytes = trial.weight<std::byte>(trial.operand(call, "weight"), (listed ? choice[2 * i] : i) * row, row);
     down.insert(down.end(), bytes.begin(), bytes.end());
   }
-  reference::walk_sum(values, places, down, type,
+  reference::walk_sum(values, choice_of_down, down, type,
                       trial.constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add), expected,
                       splits);
   return apart(read<float>(out, 0, expected.size()), expected);

@@ -40,7 +40,7 @@ class proposer {
   virtual double token_ms() const noexcept { return 0; }
 };
 
-/// Drafts by prompt lookup. It costs no pass, and the history tells how many drafts are likely right.
+/// Drafts by prompt lookup. It costs no pass, and the history gives an estimate of how many drafts are right.
 class lookup_proposer final : public proposer {
  public:
   explicit lookup_proposer(std::size_t longest_ngram) : longest_(longest_ngram) {}

@@ -28,7 +28,7 @@ class state_positions {
 
   struct held {
     std::uint32_t position = 0;  ///< number of tokens before it
-    std::uint32_t place = 0;     ///< index of the copy
+    std::uint32_t index = 0;     ///< index of the copy
   };
   /// Number of tokens behind which the state is; `nowhere`: the state is not valid.
   std::uint32_t position() const noexcept { return at_; }
@@ -93,9 +93,9 @@ class state_positions {
         if (gap(i) < gap(closest)) closest = i;
       held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(closest));
     }
-    std::uint32_t place = 0;
-    while (std::any_of(held_.begin(), held_.end(), [&](const held& each) { return each.place == place; })) ++place;
-    return place;
+    std::uint32_t index = 0;
+    while (std::any_of(held_.begin(), held_.end(), [&](const held& each) { return each.index == index; })) ++index;
+    return index;
   }
 
   std::uint32_t copies_, at_ = 0;
@@ -110,9 +110,9 @@ class recurrent_memory {
   [[gnu::cold]] recurrent_memory(const gpu::device& on, const plan::table& of)
       : bytes_(of.kept_bytes()), positions_(of.snapshots()),
         buffer_(on, of.recurrent_bytes(), gpu::placement::device_local, "the state of recurrent layers") {
-    for (std::uint32_t place = 0; place < of.snapshots(); ++place) {
-      makes_.push_back(copy(on, "copy the state of " + model_name(of), 0, offset_of(place)));
-      takes_.push_back(copy(on, "take back a state of " + model_name(of), offset_of(place), 0));
+    for (std::uint32_t index = 0; index < of.snapshots(); ++index) {
+      makes_.push_back(copy(on, "copy the state of " + model_name(of), 0, offset_of(index)));
+      takes_.push_back(copy(on, "take back a state of " + model_name(of), offset_of(index), 0));
     }
     for (std::uint32_t layer = 0; layer < of.config->num_hidden_layers; ++layer)
       addresses_.push_back(buffer_.address() + of.kept_offset(layer));
@@ -129,21 +129,21 @@ class recurrent_memory {
   /// Moves the state to a position, as state_positions::go_to does. @return commands to run, or null
   VkCommandBuffer go_to(std::uint32_t position) {
     const auto copied = positions_.go_to(position);
-    return copied ? takes_[copied->place].handle() : nullptr;
+    return copied ? takes_[copied->index].handle() : nullptr;
   }
   VkCommandBuffer passed(std::uint32_t position, bool many) {
     const auto copied = positions_.passed(position, many);
-    return copied ? makes_[copied->place].handle() : nullptr;
+    return copied ? makes_[copied->index].handle() : nullptr;
   }
   /// The offset of the state of a position that kept() has returned.
   std::uint64_t offset_at(std::uint32_t position) const {
     for (const auto& each : positions_.copies())
-      if (each.position == position && position != positions_.position()) return offset_of(each.place);
+      if (each.position == position && position != positions_.position()) return offset_of(each.index);
     return 0;
   }
 
  private:
-  std::uint64_t offset_of(std::uint32_t place) const { return (place + std::uint64_t{1}) * bytes_; }
+  std::uint64_t offset_of(std::uint32_t index) const { return (index + std::uint64_t{1}) * bytes_; }
   gpu::recording copy(const gpu::device& on, const std::string& name, std::uint64_t from, std::uint64_t to) const {
     gpu::recorder out(on, name);
     out.copy(buffer_, from, buffer_, to, bytes_);

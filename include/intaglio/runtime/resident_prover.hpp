@@ -32,6 +32,7 @@ namespace intaglio::runtime {
   transfer.finish();
 }
 
+/// Compares an executor's resident dispatch with the chain of dispatches that it replaces.
 class resident_prover : public pass_runner {
  protected:
   using pass_runner::pass_runner;

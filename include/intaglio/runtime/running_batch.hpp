@@ -143,7 +143,7 @@ class running_batch : public batch_feeding {
       // The caches' windows may have advanced without the current tokens.
       if (in_caches_ == whose.slot && table().config->sliding_window != 0) in_caches_ = slot_count();
     }
-    if (of.ready) tell(whose.slot, of);
+    if (of.ready) update_slot(whose.slot, of);
   }
 
   std::vector<float> embed(std::span<const std::int32_t> ids, const embed_options& options) {
@@ -247,7 +247,7 @@ class running_batch : public batch_feeding {
         std::uint32_t taken = 0;
         for (const std::uint32_t drawn : take_drafts(slot, of, ready, drafted))
           if (++taken, !take_drawn(slot, of, drawn, spoiled)) break;
-        if (taken > 1) tell(slot, of);
+        if (taken > 1) update_slot(slot, of);
         else ++of.reported;
         continue;
       }

@@ -19,6 +19,7 @@
 
 namespace intaglio::runtime {
 
+/// The longest note of a saved session, in bytes.
 inline constexpr std::size_t session_note_limit = std::size_t{64} << 20;
 
 /// XXH3 of all weights as they are in device memory, computed once a session.
@@ -80,6 +81,7 @@ inline sampling_options saved_sampling(const io::session_reader& from, const ses
   return out;
 }
 
+/// The model, the profile and the cache's codec of a plan, for errors.
 inline std::string engraving_name(const plan::table& of) {
   return model_name(of) + ", profile " + std::string(of.profile) + ", cache of " +
          std::string(kernels::cache_codec_of(of.cache_element).name);

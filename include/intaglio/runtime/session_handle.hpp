@@ -144,7 +144,7 @@ class basic_session {
  public:
   /// Loads a checkpoint onto a device.
   /// @param tables the plans that the program carries, all of one model; the device decides which one is used
-  /// @param source where the program has the modules of their kernels; by default it has those of all kernels
+  /// @param source where the program has the modules of their kernels; by default it has the modules of all kernels
   /// @error mismatch_error, file_error: the checkpoint; device_error, out_of_memory, device_lost: the device
   basic_session(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from,
                 const session_options& options, runtime::module_source source = &runtime::modules_of<>);
@@ -186,7 +186,7 @@ class basic_session {
   /// @error file_error: the path or the disk; argument_error: the note, or a session with an adapter; device_lost,
   ///   out_of_memory
   void save(const std::filesystem::path& path, const session_note& note = {});
-  /// Replaces this session's state by that of a saved session. The logits that follow have the same bits as in the
+  /// Replaces this session's state by the state of a saved session. The logits that follow have the same bits as in the
   /// uninterrupted run.
   /// @error file_error: a damaged file, or a file of other weights or of another plan; this session is unchanged then;
   ///   device_lost, out_of_memory

@@ -48,12 +48,12 @@ class stage_crossing final : public stage_ends {
 
   /// Sets the rows of the next pass, where there are no stages to ask. @param rows outlive the call of before()
   void supply(std::span<const std::byte> rows) noexcept { supplied_ = rows; }
-  /// Chooses the memory for the rows of the next pass: one of `ways_out` places, so that the rows of the previous pass
+  /// Chooses the memory for the rows of the next pass: one of `ways_out` slots, so that the rows of the previous pass
   /// can be read meanwhile.
-  void give_to(std::size_t place) noexcept { place_ = place; }
-  /// f32 [tokens, hidden_size] of the last pass that wrote to a place; the pass must be done.
-  std::span<const std::byte> given(std::size_t place, std::uint32_t tokens) const {
-    return outgoing_.mapped().subspan(place * box_bytes_, tokens * row_bytes_);
+  void give_to(std::size_t slot) noexcept { slot_ = slot; }
+  /// f32 [tokens, hidden_size] of the last pass that wrote to a slot; the pass must be done.
+  std::span<const std::byte> given(std::size_t slot, std::uint32_t tokens) const {
+    return outgoing_.mapped().subspan(slot * box_bytes_, tokens * row_bytes_);
   }
 
   void ask(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens) override {
@@ -98,8 +98,8 @@ class stage_crossing final : public stage_ends {
   }
   std::size_t behind(pass_kind kind, VkCommandBuffer* into) override {
     const recordings& its = of_[static_cast<std::size_t>(kind)];
-    if (its.out[place_].handle() == nullptr) return 0;
-    into[0] = its.out[place_].handle();
+    if (its.out[slot_].handle() == nullptr) return 0;
+    into[0] = its.out[slot_].handle();
     return 1;
   }
   void record(pass_kind kind, const plan::sequence& of, const gpu::buffer& arena) override {
@@ -111,10 +111,10 @@ class stage_crossing final : public stage_ends {
       to.copy(incoming_, box * box_bytes_, arena, of.stream_in_offset, bytes);
       made.in[box] = to.finish();
     }
-    for (std::size_t place = 0; of.gives_stream && place < ways_out; ++place) {
+    for (std::size_t slot = 0; of.gives_stream && slot < ways_out; ++slot) {
       gpu::recorder to(device_, "rows out of " + owner);
-      to.copy(arena, of.residual_offset, outgoing_, place * box_bytes_, bytes);
-      made.out[place] = to.finish();
+      to.copy(arena, of.residual_offset, outgoing_, slot * box_bytes_, bytes);
+      made.out[slot] = to.finish();
     }
     of_[static_cast<std::size_t>(kind)] = std::move(made);
   }
@@ -188,7 +188,7 @@ class stage_crossing final : public stage_ends {
   std::deque<pass> asked_;
   stage_message message_, taken_;
   std::span<const std::byte> supplied_;
-  std::size_t place_ = 0;
+  std::size_t slot_ = 0;
 };
 
 }  // namespace intaglio::runtime

@@ -13,6 +13,7 @@
 
 namespace intaglio::runtime {
 
+/// The largest number of stop strings, and the longest one.
 inline constexpr std::size_t max_stop_strings = 16, max_stop_bytes = 1024;
 
 /// Watches a stream for the first occurrence of any stop string, also across the borders of pieces.

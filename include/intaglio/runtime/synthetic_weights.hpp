@@ -63,8 +63,8 @@ inline std::uint32_t synthetic_word(const plan::weight& w, std::uint64_t& random
   return low | static_cast<std::uint32_t>(half()) << 16;
 }
 
-/// Groups of rows of blocks, about a mebibyte: random codes, with scales that make the weights as small as those of
-/// floats.
+/// Groups of rows of blocks, about a mebibyte: random codes, with scales that make the weights as small as
+/// float weights.
 inline std::vector<std::uint32_t> synthetic_groups(const plan::weight& w, std::uint64_t& random) {
   const kernels::codec_info& block = kernels::info(w.codec);
   const std::uint64_t group_bytes = kernels::matmul_group_bytes(w.codec, w.columns),

@@ -35,10 +35,10 @@ struct tuning_result {
 
 /// How much time is spent on measuring; compiling is not included.
 struct tuning_options {
-  double trial_ms = 20;                             ///< time of the passes of one run
-  std::uint32_t turns = 5;                          ///< runs of each of the two candidates
-  double least_gain = 0.01;                         ///< least gain, as a share of a pass, for which a shape is kept
-  std::function<void(const tuning_trial&)> tell{};  ///< receives each finished trial
+  double trial_ms = 20;                                 ///< time of the passes of one run
+  std::uint32_t turns = 5;                              ///< runs of each of the two candidates
+  double least_gain = 0.01;                             ///< least gain, as a share of a pass, for which a shape is kept
+  std::function<void(const tuning_trial&)> on_trial{};  ///< receives each finished trial
 };
 
 /// Tunes a plan for a device. Used once.
@@ -151,7 +151,7 @@ class tuner {
     }
     if (first == all.size()) refuse(device_, fault);
     for (std::size_t i = 0; i < all.size(); ++i)
-      if (found[i]) tell({plan::uses(all[i]), found[first]->decode, found[i]->decode, i == best});
+      if (found[i]) report({plan::uses(all[i]), found[first]->decode, found[i]->decode, i == best});
     chosen_ = all[best];
     result_.plan_decode_ms = found[first]->decode;
     result_.prefill_ms = found[best]->prefill;
@@ -196,7 +196,7 @@ class tuner {
       executor::decode_form tuned = form(*run, result_.best.shapes);
       const auto [plan_ms, tuned_ms] = by_turns(*run, tuned, 2 * options_.turns);
       const bool better = tuned_ms < plan_ms * (1 - options_.least_gain);
-      tell({"all of these together", plan_ms, tuned_ms, better});
+      report({"all of these together", plan_ms, tuned_ms, better});
       if (better) result_.plan_decode_ms = plan_ms + variant_gain_, result_.decode_ms = tuned_ms;
       else result_.best.shapes.clear();
     }
@@ -221,9 +221,9 @@ class tuner {
       const auto [before_ms, after_ms] = by_turns(run, after, options_.turns);
       run.exchange_decode(before);
       const bool better = after_ms < before_ms * (1 - options_.least_gain);
-      tell({std::string(call.label.view()) + ": " + std::to_string(subgroups) +
-                (subgroups == 1 ? " subgroup x " : " subgroups x ") + std::to_string(groups),
-            before_ms, after_ms, better});
+      report({std::string(call.label.view()) + ": " + std::to_string(subgroups) +
+                  (subgroups == 1 ? " subgroup x " : " subgroups x ") + std::to_string(groups),
+              before_ms, after_ms, better});
       if (better) best = shape;
       return better;
     };
@@ -273,8 +273,8 @@ class tuner {
     return {median(before), median(after)};
   }
 
-  void tell(tuning_trial trial) {
-    if (options_.tell) options_.tell(trial);
+  void report(tuning_trial trial) {
+    if (options_.on_trial) options_.on_trial(trial);
     result_.trials.push_back(std::move(trial));
   }
 

@@ -23,6 +23,7 @@
 
 namespace intaglio::runtime {
 
+/// Choices for one device that tuning found: the variant of the kernels and shapes of products.
 struct tuning {
   std::string variant;  ///< plan::uses() of the class
   std::vector<plan::product_shape> shapes;

@@ -51,6 +51,7 @@ inline std::vector<std::uint32_t> first_items(const plan::table& of) {
   return out;
 }
 
+/// Number of copies of weights in memory: one for each weight of each layer.
 inline std::size_t item_count(const plan::table& of) {
   std::size_t out = 0;
   for (const plan::weight& each : of.weights) out += of.copies(each);

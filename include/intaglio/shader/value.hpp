@@ -37,15 +37,15 @@ struct step_list {
       *this = other;
       return static_cast<std::uint8_t>(size == 0 ? 0 : size - 1);
     }
-    std::array<std::uint8_t, max_steps> place{};
+    std::array<std::uint8_t, max_steps> index_of{};
     full = full || other.full;
     for (std::uint8_t i = 0; i < other.size; ++i) {
       step moved = other.steps[i];
       if (moved.what > operation::constant)
-        for (auto& each : moved.of) each = place[each];
-      place[i] = i < size && steps[i] == moved ? i : add(moved);
+        for (auto& each : moved.of) each = index_of[each];
+      index_of[i] = i < size && steps[i] == moved ? i : add(moved);
     }
-    return other.size == 0 ? std::uint8_t{0} : place[other.size - 1u];
+    return other.size == 0 ? std::uint8_t{0} : index_of[other.size - 1u];
   }
 };
 
@@ -72,15 +72,20 @@ class value {
   step_list list_;
 };
 
+/// A number that a shader computes.
 using real = value<float>;
+/// A truth value that a shader computes.
 using truth = value<bool>;
 
+/// Whether a type is a value of a shader.
 template <class A>
 inline constexpr bool is_value = false;
 template <class T>
 inline constexpr bool is_value<value<T>> = true;
+/// Operands of which at least one is a value of a shader.
 template <class... A>
 concept shader_values = (is_value<std::remove_cvref_t<A>> || ...);
+/// Whether an operand is a number: one of a shader, or a constant.
 template <class A>
 inline constexpr bool is_real = std::same_as<A, real> || std::same_as<A, float>;
 
@@ -110,6 +115,7 @@ constexpr Result made(const A&... operands) {
 template <text<16> Name, class A, class B>
 inline constexpr text<> wanted_reals = message(Name.view(), ": expected value<float> or float on both sides, found ",
                                                type_name<A>(), " and ", type_name<B>());
+/// An operation of two numbers, refused in one sentence for other operands.
 template <text<16> Name, class Result, operation What, class A, class B>
 constexpr Result of_reals(const A& a, const B& b) {
   if constexpr (is_real<A> && is_real<B>) return made<Result, What>(real(a), real(b));
@@ -117,6 +123,7 @@ constexpr Result of_reals(const A& a, const B& b) {
 }
 template <text<16> Name, class A>
 inline constexpr text<> wanted_real = message(Name.view(), ": expected value<float>, found ", type_name<A>());
+/// An operation of one number, refused in one sentence for another operand.
 template <text<16> Name, operation What, class A>
 constexpr real of_real(const A& a) {
   if constexpr (is_real<A>) return made<real, What>(real(a));
@@ -125,12 +132,15 @@ constexpr real of_real(const A& a) {
 template <text<16> Name, class A, class B>
 inline constexpr text<> wanted_truths =
     message(Name.view(), ": expected value<bool> on both sides, found ", type_name<A>(), " and ", type_name<B>());
+/// An operation of two truth values, refused in one sentence for other operands.
 template <text<16> Name, operation What, class A, class B>
 constexpr truth of_truths(const A& a, const B& b) {
   if constexpr (std::same_as<A, truth> && std::same_as<B, truth>) return made<truth, What>(a, b);
   else return refused<wanted_truths<Name, A, B>, truth>();
 }
 
+/// @{
+/// Arithmetic of numbers in f32.
 template <class A, class B>
   requires shader_values<A, B>
 constexpr real operator+(const A& a, const B& b) {
@@ -156,7 +166,10 @@ template <class A>
 constexpr real operator-(const A& a) {
   return of_real<"operator -", operation::negate>(a);
 }
+/// @}
 
+/// @{
+/// Comparison of numbers, and logic of truth values.
 template <class A, class B>
   requires shader_values<A, B>
 constexpr truth operator<(const A& a, const B& b) {
@@ -193,22 +206,27 @@ constexpr truth operator||(const A& a, const B& b) {
   return of_truths<"operator ||", operation::either>(a, b);
 }
 constexpr truth operator!(const truth& a) { return made<truth, operation::opposite>(a); }
+/// @}
 
+/// e to the power of a.
 template <class A>
   requires shader_values<A>
 constexpr real exp(const A& a) {
   return of_real<"exp", operation::exp>(a);
 }
+/// The absolute value of a.
 template <class A>
   requires shader_values<A>
 constexpr real abs(const A& a) {
   return of_real<"abs", operation::absolute>(a);
 }
+/// The larger of two numbers.
 template <class A, class B>
   requires shader_values<A, B>
 constexpr real(max)(const A& a, const B& b) {
   return of_reals<"max", real, operation::maximum>(a, b);
 }
+/// The smaller of two numbers.
 template <class A, class B>
   requires shader_values<A, B>
 constexpr real(min)(const A& a, const B& b) {

@@ -44,9 +44,9 @@ int main(int count, char** arguments) try {
     more = story->advance(2.0);
     text += story->piece();
   }
-  std::printf("intaglio %d.%d.%d on %s\n%s\n%d frames while it loaded, %d while it told\n", intaglio::version_major,
-              intaglio::version_minor, intaglio::version_patch, shared.description().name.c_str(), text.c_str(),
-              while_loading, telling);
+  std::printf("intaglio %d.%d.%d on %s\n%s\n%d frames while it loaded, %d while it generated\n",
+              intaglio::version_major, intaglio::version_minor, intaglio::version_patch,
+              shared.description().name.c_str(), text.c_str(), while_loading, telling);
   return while_loading > 0 && telling > 1 ? 0 : 4;
 } catch (const std::exception& problem) {
   std::fprintf(stderr, "%s\n", problem.what());

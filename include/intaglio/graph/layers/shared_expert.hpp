@@ -55,8 +55,8 @@ struct gated_shared {
   }
 };
 
-/// A mixture with a shared expert that has no gate for its result: x + mixture(norm(x)) + Wdown inner(norm(x)). Tensor
-/// ffn_down_shexp, and those of `inner`.
+/// A mixture with a shared expert that has no gate for its result: x + mixture(norm(x)) + Wdown inner(norm(x)). Tensors
+/// ffn_down_shexp and the tensors of `inner`.
 /// @shape  x: [tokens, hidden_size]; out: [tokens, hidden_size] f32
 /// @source transformers, models/granitemoeshared and models/nemotron_h
 /// @tparam W type of the down projection's matrix
@@ -88,7 +88,7 @@ constexpr ir::router_gate router_gate_of(const decoder_config& c) {
 
 /// The FFN sublayer of a block: a gated unit or, where the config has experts, a mixture. A mixture may have a shared
 /// expert, whose result has a gate in some families. Tensors ffn_norm or another norm, ffn_gate, ffn_up and ffn_down,
-/// or those of the mixture.
+/// or the tensors of the mixture.
 /// @shape  x, out: [tokens, hidden_size] f32
 template <dtype W, dtype R = dtype::f32>
 struct ffn_or_mixture {

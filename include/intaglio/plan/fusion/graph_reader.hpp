@@ -26,12 +26,12 @@ class graph_reader {
     taken_.assign(g.ops.size(), 0);
     for (std::size_t i = g.ops.size(); i-- > 0;) {
       if (ops_[i].out != ir::none) makers_[static_cast<std::size_t>(ops_[i].out)] = i;
-      for (std::size_t place = operands; place-- > 0;) {
-        const ir::value_id id = ops_[i].in[place];
+      for (std::size_t number = operands; number-- > 0;) {
+        const ir::value_id id = ops_[i].in[number];
         if (id == ir::none) continue;
         ++uses_[static_cast<std::size_t>(id)];
-        next_[i * operands + place] = first_[static_cast<std::size_t>(id)];
-        first_[static_cast<std::size_t>(id)] = i * operands + place;
+        next_[i * operands + number] = first_[static_cast<std::size_t>(id)];
+        first_[static_cast<std::size_t>(id)] = i * operands + number;
       }
     }
     if (g.output != ir::none) ++uses_[static_cast<std::size_t>(g.output)];
@@ -58,11 +58,11 @@ class graph_reader {
   constexpr std::size_t next_reading(std::size_t l) const { return next_[l]; }
   static constexpr std::size_t operands = std::tuple_size_v<decltype(ir::op::in)>, no_operand = nowhere;
 
-  /// The first op of kind `wanted` after `from` that reads `id` as operand number `place` and is not merged yet.
-  constexpr std::size_t reader(ir::value_id id, kind wanted, std::size_t from, std::size_t place = 0) const {
+  /// The first op of kind `wanted` after `from` that reads `id` as operand number `number` and is not merged yet.
+  constexpr std::size_t reader(ir::value_id id, kind wanted, std::size_t from, std::size_t number = 0) const {
     for (std::size_t l = first_reading(id); l != no_operand; l = next_reading(l)) {
       const std::size_t i = l / operands;
-      if (i >= from && l % operands == place && !taken_[i] && at(i).kind == wanted && together(at(i), at(from)))
+      if (i >= from && l % operands == number && !taken_[i] && at(i).kind == wanted && together(at(i), at(from)))
         return i;
     }
     return nowhere;
@@ -175,7 +175,7 @@ class graph_reader {
   }
 
   /// Whether addition op `a` may overwrite its first operand with the sum of that operand and the result of op m.
-  /// @param from the op at whose place the dispatch stands that does both: the first of the ops that it merges
+  /// @param from the op whose position the merged dispatch takes: the first of the ops that it merges
   constexpr bool may_update(std::size_t from, std::size_t m, std::size_t a) const {
     return uses(at(m).out) == 1 && !is_read_behind(from, at(a).in[0], a);
   }

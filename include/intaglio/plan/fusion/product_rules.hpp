@@ -29,8 +29,8 @@ class product_rules : public qkv_rules {
   }
 
   /// Rewrites a gated unit of which only some features count to three nodes: the gates of all features, the choice of
-  /// features, and the up vectors of the chosen features. The choice takes the place of the up product's value. The
-  /// product after it reads its weight by features.
+  /// features, and the up vectors of the chosen features. The choice is stored where the up product's value would be.
+  /// The product after it reads its weight by features.
   constexpr void walk_features(std::size_t i, node& n) {
     if (n.epilogue == kernels::epilogue::gated && n.nearest != 0) {
       ir::value_id choice = ir::none;

@@ -14,7 +14,7 @@
 namespace intaglio::plan {
 
 /// Offsets of values that a head exchanges between its steps and with the sampler, beside the logits.
-struct head_places {
+struct head_values {
   std::uint64_t firsts = 0, y = 0, lowest = 0;
 };
 
@@ -98,7 +98,7 @@ class sampling_lowering : public dispatch_builder {
 
   /// A head in two steps. It gives the logits of dense_matmul where they are needed. @param head its dispatch in one
   /// step
-  constexpr std::array<dispatch, 2> screened(const node& n, const dispatch& head, const head_places& at) {
+  constexpr std::array<dispatch, 2> screened(const node& n, const dispatch& head, const head_values& at) {
     kernels::head_screen_kernel::constants screened{};
     kernels::head_rescore_kernel::constants rescored{};
     weight codes = matrix(n.weights[0]), scales = codes;
