@@ -71,6 +71,7 @@ step_layers() {
   bench/plot --check
   result=$(tools/check_layers)
   result+="; $(tools/check_sizes)"
+  result+="; $(tools/check_commits)"
 }
 
 # The tool is built once, as users get it; the tests of the tool run it.
