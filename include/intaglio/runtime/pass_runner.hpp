@@ -71,9 +71,8 @@ class pass_runner : public pass_recordings {
     write_adapter(adapter_, words);
     words[kernels::state::second_text] = second_text;
     std::copy(tokens.begin(), tokens.end(), words.begin() + kernels::state::tokens);
-    job_ = {
-        kind, box, passes, 0, 0, true, position + static_cast<std::uint32_t>(tokens.size()), greedy, tokens.size() > 1};
-    job_.penalised = sampling.repeat_penalty != 1.f;
+    const std::uint32_t end = position + static_cast<std::uint32_t>(tokens.size());
+    job_ = {kind, box, passes, 0, 0, true, end, greedy, tokens.size() > 1, sampling.repeat_penalty != 1.f};
     counters_.jobs += 1;
     completed_ = 0;
     if (ends_) ends_->ask(kind, position, tokens);
@@ -187,9 +186,8 @@ class pass_runner : public pass_recordings {
   void wait() {
     poll();
     if (flights_.empty()) return;
-    const std::uint64_t number = flights_.oldest().number;
-    if (ends_) poll_for(stage_poll(device_), [&] { return queue_.finished(number); });
-    queue_.wait(number, hang_limit(sequence(flights_.oldest().kind).speed));
+    if (ends_) poll_for(stage_poll(device_), [&] { return queue_.finished(flights_.oldest().number); });
+    queue_.wait(flights_.oldest().number, hang_limit(sequence(flights_.oldest().kind).speed));
     retire(true);
   }
   /// Number of the job's last submission, for finish().
