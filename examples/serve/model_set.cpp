@@ -7,54 +7,13 @@
 #include <stdexcept>
 #include <utility>
 
+#include "intaglio/io/model_path.hpp"
 #include "request.hpp"
 
 namespace intaglio::serve {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view gguf_end = ".gguf", first_part = "-00001-of-";
-
-bool is_gguf(const fs::path& path) { return path.extension() == gguf_end; }
-/// name-00002-of-00003.gguf: a part behind the first.
-bool is_later_part(const std::string& stem) {
-  const std::size_t at = stem.rfind("-of-");
-  if (at == std::string::npos || at < 6 || stem.size() != at + 9) return false;
-  const auto digits = [&](std::size_t from) {
-    return std::all_of(stem.begin() + static_cast<std::ptrdiff_t>(from),
-                       stem.begin() + static_cast<std::ptrdiff_t>(from) + 5,
-                       [](char c) { return c >= '0' && c <= '9'; });
-  };
-  return stem[at - 6] == '-' && digits(at - 5) && digits(at + 4) && stem.substr(at - 5, 5) != "00001";
-}
-std::string name_of(const std::string& stem) {
-  const std::size_t part = stem.rfind(first_part);
-  return part != std::string::npos && stem.size() == part + first_part.size() + 5 ? stem.substr(0, part) : stem;
-}
-
-std::vector<fs::path> inside(const fs::path& folder) {
-  std::vector<fs::path> out;
-  std::error_code unreadable;
-  for (fs::directory_iterator at(folder, unreadable), end; !unreadable && at != end; at.increment(unreadable))
-    if (!at->path().filename().string().starts_with('.')) out.push_back(at->path());
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
-/// What of a folder is opened; empty: it holds no model, or does not say which.
-fs::path model_in(const fs::path& folder) {
-  std::error_code ignored;
-  for (const char* config : {"config.json", "params.json"})
-    if (fs::exists(folder / config, ignored)) return folder;
-  fs::path found;
-  for (const fs::path& each : inside(folder)) {
-    if (!is_gguf(each) || is_later_part(each.stem().string())) continue;
-    if (!found.empty()) return {};
-    found = each;
-  }
-  return found;
-}
 
 std::int64_t unix_time_of(const fs::path& path) {
   std::error_code gone;
@@ -92,11 +51,13 @@ std::vector<model_set::file> model_set::scan(const std::string& folder) {
     out.push_back({std::move(name), path.string()});
   };
   std::error_code ignored;
-  for (const fs::path& each : inside(folder)) {
+  for (const fs::path& each : io::listed_folder(folder)) {
+    const std::string name = each.filename().string();
     if (fs::is_directory(each, ignored)) {
-      if (const fs::path model = model_in(each); !model.empty()) add(each.filename().string(), model, each);
-    } else if (is_gguf(each) && !is_later_part(each.stem().string())) {
-      add(name_of(each.stem().string()), each, each);
+      if (const auto models = io::models_of_folder(each); models.size() == 1) add(name, models.front(), each);
+    } else if (io::names_gguf_model(name)) {
+      const io::gguf_split split = io::gguf_split_of(name);
+      add(split.part != 0 ? std::string(split.prefix) : each.stem().string(), each, each);
     }
   }
   return out;

@@ -25,6 +25,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -34,23 +35,43 @@
 namespace intaglio::tool {
 namespace {
 
-constexpr const char* chat_help = R"(/system [TEXT]  show or set the system message; /system - takes it away
-/reset          forget the conversation
-/set [NAME VALUE] show or change how replies are drawn: temperature, top_k, top_p, min_p, repeat_penalty, seed, tokens;
-                and whether the terminal shows Markdown as such: markdown on, markdown off
-/retry          another reply to the last message, with the next seed
-/save FILE      keep the conversation with all that the model has computed of it
-/load FILE      go on where a kept one was
-/stats          speed, context and memory
-/model [MODEL]  show the model, or go on with another
-/help           this
-/quit           leave; Ctrl-D too
-A line that ends in \ goes on in the next one; lines between two lines of """ belong together; Alt-Enter makes a new
-line too.
-Ctrl-C stops a reply and keeps what there is.)";
+constexpr const char* chat_help = R"(/system [TEXT]     show or set the system message; /system - takes it away
+/reset             forget the conversation
+/set [NAME VALUE]  show or change how replies are drawn: temperature, top_k,
+                   top_p, min_p, repeat_penalty, seed, tokens; and whether the
+                   terminal shows Markdown as such: markdown on, markdown off
+/retry             another reply to the last message, with the next seed
+/save FILE         keep the conversation with all that was computed of it
+/load FILE         go on where a kept one was
+/stats             speed, context and memory
+/model [MODEL]     show the model, or go on with another
+/help              this
+/quit              leave; Ctrl-D too
+A line that ends in \ goes on in the next one; lines between two lines of """
+belong together; Alt-Enter makes a new line too. The Tab key completes commands
+and the names behind /set. Ctrl-C stops a reply and keeps what there is.)";
 
 constexpr std::array<std::string_view, 10> names{"/help",  "/load", "/model", "/quit",  "/reset",
                                                  "/retry", "/save", "/set",   "/stats", "/system"};
+constexpr std::array<std::string_view, 8> settings{"markdown",    "min_p",  "repeat_penalty", "seed",
+                                                   "temperature", "tokens", "top_k",          "top_p"};
+
+/// What the Tab key completes: commands, and the names behind /set.
+std::vector<std::string> completions() {
+  std::vector<std::string> out(names.begin(), names.end());
+  for (const std::string_view each : settings) out.push_back("/set " + std::string(each));
+  return out;
+}
+
+/// "; did you mean NAME?" where one of the names is near, else nothing.
+std::string nearest_of(std::string_view text, std::span<const std::string_view> known) {
+  std::string out;
+  std::size_t least = 3;
+  for (const std::string_view each : known)
+    if (const std::size_t found = letters_between(text, each); found < least)
+      least = found, out = "; did you mean " + std::string(each) + "?";
+  return out;
+}
 
 /// Escape sequences for people, nothing for a pipe or with NO_COLOR.
 struct colours {
@@ -94,10 +115,10 @@ class chat_loop {
 
   void run() {
     const std::string folder = state_folder();
-    line_editor editor(folder.empty() ? std::string{} : folder + "/chat_history", {names.begin(), names.end()});
+    line_editor editor(folder.empty() ? std::string{} : folder + "/chat_history", completions());
     std::optional<graceful_stop> guard;
     if (terminal_) guard.emplace();  // elsewhere a signal between two messages ends the tool
-    note("Type and press Enter. /help shows the commands, /quit leaves, Ctrl-C stops a reply.");
+    note("Type and press Enter. /help shows commands, /quit leaves, Ctrl-C stops a reply.");
     bool asked_to_leave = false;
     for (;;) {
       const std::optional<std::string> message = editor.read("> ");
@@ -227,10 +248,11 @@ class chat_loop {
   void set(const std::string& text) {
     if (text.empty())
       return print_note("temperature " + fixed(wanted_.temperature, 2) + ", top_k " +
-                        std::to_string(wanted_.top_k.value_or(0)) + ", top_p " + fixed(wanted_.top_p, 2) + ", min_p " +
-                        fixed(wanted_.min_p, 2) + ", repeat_penalty " + fixed(wanted_.repeat_penalty, 2) + ", seed " +
-                        std::to_string(wanted_.seed) + ", tokens " +
-                        (wanted_.max_tokens ? std::to_string(*wanted_.max_tokens) : "as there is room"));
+                  std::to_string(wanted_.top_k.value_or(0)) + ", top_p " + fixed(wanted_.top_p, 2) + ", min_p " +
+                  fixed(wanted_.min_p, 2) + ", repeat_penalty " + fixed(wanted_.repeat_penalty, 2) + ", seed " +
+                  std::to_string(wanted_.seed) + ", tokens " +
+                  (wanted_.max_tokens ? std::to_string(*wanted_.max_tokens) : "as there is room") + ", markdown " +
+                  (markdown_ ? "on" : "off"));
     const std::size_t blank = text.find(' ');
     const std::string name = text.substr(0, blank), value = blank == std::string::npos ? "" : text.substr(blank + 1);
     if (name == "markdown") return set_markdown(value);
@@ -259,7 +281,7 @@ class chat_loop {
     else if (name == "tokens") number(next.max_tokens.emplace());
     else
       throw argument_error("/set", "temperature, top_k, top_p, min_p, repeat_penalty, seed, tokens or markdown",
-                           "'" + printable(name, 40) + "'");
+                           "'" + printable(name, 40) + "'" + nearest_of(name, settings));
     if (next.max_tokens == 0u) throw argument_error(name, "at least 1", "0");
     runtime::validate(next.sampling(), std::numeric_limits<std::int32_t>::max(), engine_->context());
     wanted_ = next;
@@ -271,14 +293,8 @@ class chat_loop {
       return print_note("Markdown needs md4c (Debian and Ubuntu: apt install libmd4c0)");
     markdown_ = value == "on";
   }
-  /// @param name of no command: the nearest one is named, if it is near
   void unknown(const std::string& name) const {
-    std::string nearest;
-    std::size_t least = 3;
-    for (const std::string_view each : names)
-      if (const std::size_t found = letters_between(name, each); found < least)
-        least = found, nearest = "; did you mean " + std::string(each) + "?";
-    print_note("unknown: " + printable(name, 40) + nearest + "; /help shows the commands");
+    print_note("unknown: " + printable(name, 40) + nearest_of(name, names) + "; /help shows the commands");
   }
   void retry() {
     if (!said_.forget_reply()) return print_note("there is no reply yet");

@@ -6,15 +6,13 @@
 
 #include <intaglio/core/error.hpp>
 #include <intaglio/core/message.hpp>
+#include <intaglio/io/gguf_names.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <charconv>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
@@ -37,25 +35,6 @@ bool has_word(const std::string& name, const std::string& word) {
   for (std::size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1))
     if ((at == 0 || ends(at - 1)) && ends(at + word.size())) return true;
   return false;
-}
-
-/// "00002" and "00005" of "NAME-00002-of-00005.gguf".
-struct split_place {
-  std::string stem;
-  std::uint32_t part = 0, parts = 0;  ///< 0: no part of a split file
-};
-split_place split_place_of(const std::string& name) {
-  constexpr std::string_view end = ".gguf", pattern = "-00000-of-00000.gguf";
-  if (name.size() <= pattern.size() || !name.ends_with(end)) return {};
-  const std::string_view tail = std::string_view(name).substr(name.size() - pattern.size());
-  const auto number = [&](std::size_t at) -> std::uint32_t {
-    std::uint32_t out = 0;
-    const auto [stop, fault] = std::from_chars(tail.data() + at, tail.data() + at + 5, out);
-    return fault == std::errc{} && stop == tail.data() + at + 5 ? out : 0;
-  };
-  if (tail[0] != '-' || tail.substr(6, 4) != "-of-") return {};
-  const split_place out{name.substr(0, name.size() - pattern.size()), number(1), number(10)};
-  return out.part == 0 || out.part > out.parts ? split_place{} : out;
 }
 
 std::string listed(std::span<const std::string> files) {
@@ -82,13 +61,8 @@ hub_name parse_hub_name(const std::string& text) {
 
 std::string choose_hub_file(std::span<const std::string> files, const std::string& quantisation) {
   std::vector<std::string> models;
-  for (const std::string& each : files) {
-    const std::string name = lower_case(each);
-    const auto place = split_place_of(name);
-    if (name.ends_with(".gguf") && name.find("mmproj") == std::string::npos &&
-        name.find("imatrix") == std::string::npos && place.part <= 1)
-      models.push_back(each);
-  }
+  for (const std::string& each : files)
+    if (io::names_gguf_model(each)) models.push_back(each);
   const auto naming = [&](const std::string& word) {
     std::vector<std::string> out;
     for (const std::string& each : models)
@@ -138,14 +112,10 @@ std::string hub_address(const std::string& text) {
 }
 
 std::vector<std::string> split_parts(const std::string& name) {
-  const split_place place = split_place_of(name);
-  if (place.parts == 0) return {name};
+  const std::uint32_t parts = io::gguf_split_of(name).parts;
+  if (parts == 0) return {name};
   std::vector<std::string> out;
-  for (std::uint32_t part = 1; part <= place.parts; ++part) {
-    std::array<char, 32> tail{};
-    std::snprintf(tail.data(), tail.size(), "-%05u-of-%05u.gguf", part, place.parts);
-    out.push_back(place.stem + tail.data());
-  }
+  for (std::uint32_t part = 0; part < parts; ++part) out.push_back(io::gguf_part_name(name, part, parts));
   return out;
 }
 

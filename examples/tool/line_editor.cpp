@@ -7,6 +7,7 @@
 #include <intaglio/platform/console.hpp>
 #include <intaglio/platform/library.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <clocale>
 #include <cstdlib>
@@ -109,13 +110,14 @@ char* prompt_of(EditLine*) { return shown_prompt.data(); }
 std::vector<std::string> known_commands;  ///< what the Tab key completes
 const edit_library* completing = nullptr;
 
-/// The Tab key: the rest of a command, or of what several have in common; a second time, which there are.
+/// The Tab key: the rest of a word of a command, or of what several have in common; a second time, which there are.
 unsigned char complete_command(EditLine* edit, int) {
   const LineInfo* const line = completing->line(edit);
   const std::string_view typed(line->buffer, static_cast<std::size_t>(line->cursor - line->buffer));
   std::vector<std::string_view> fitting;
+  const auto blanks = std::count(typed.begin(), typed.end(), ' ');
   for (const std::string& each : known_commands)
-    if (each.starts_with(typed)) fitting.push_back(each);
+    if (each.starts_with(typed) && std::count(each.begin(), each.end(), ' ') == blanks) fitting.push_back(each);
   if (typed.empty() || fitting.empty()) return CC_REFRESH_BEEP;
   std::string_view shared = fitting[0];
   for (const std::string_view each : fitting)
@@ -126,7 +128,7 @@ unsigned char complete_command(EditLine* edit, int) {
   if (fitting.size() == 1) rest += ' ';
   if (!rest.empty()) return completing->insert(edit, rest.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
   std::string all = "\n";
-  for (const std::string_view each : fitting) all.append(each).append("  ");
+  for (const std::string_view each : fitting) all.append(each.substr(typed.rfind(' ') + 1)).append("  ");
   print(all + "\n");
   flush_output();
   return CC_REDISPLAY;

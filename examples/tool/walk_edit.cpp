@@ -104,7 +104,8 @@ void fold(const fold_options& options) {
     bar.show(at.total_tensors == 0 ? 0 : static_cast<double>(at.tensors) / static_cast<double>(at.total_tensors),
              at.tensor);
   };
-  const std::filesystem::path model = platform::path_of(options.model), out = platform::path_of(options.out);
+  const std::filesystem::path model = io::model_at(platform::path_of(options.model));
+  const std::filesystem::path out = platform::path_of(options.out);
   const io::fold_report made = std::filesystem::is_directory(model)
                                    ? io::fold_hf(model, files.patch, out, progress)
                                    : io::fold(model, files.patch, out, layout, progress);

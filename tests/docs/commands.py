@@ -125,9 +125,9 @@ class Checker:
         command, rest = arguments[0], arguments[1:]
         if command not in self.dev:
             yield f"./dev {command}: expected one of {', '.join(sorted(self.dev))}"
-        elif command == "run":
+        elif command in ("run", "serve"):
             if rest:
-                yield from self.program_problems("intaglio", rest)
+                yield from self.program_problems("intaglio" if command == "run" else "intaglio-serve", rest)
         else:
             for word in rest:
                 known = (

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "../conformance.hpp"
+#include "../temporary_folder.hpp"
 
 using intaglio::activation;
 using intaglio::architecture;
@@ -72,6 +73,13 @@ TEST_CASE("checkpoint: all forms of fable hold the same codes and scales, bit fo
   compare_all({shared("models/fable-bitnet-i2_s.gguf"), shared("models/fable-bitnet-tq2_0.gguf"),
                shared("models/fable-bitnet"), shared("models/fable-bitnet-packed")},
               true);
+}
+
+TEST_CASE("checkpoint: a folder with one GGUF file is opened as that file", "[checkpoint]") {
+  const temporary_folder folder;
+  std::filesystem::create_symlink(shared("models/fable-bitnet-tq2_0.gguf"), folder / "tales.gguf");
+  CHECK(checkpoint::open(folder.path()).tensors().size() == 90);
+  CHECK(std::filesystem::path(checkpoint::open(folder.path()).path()) == folder / "tales.gguf");
 }
 
 TEST_CASE("checkpoint: the config comes out of both forms alike", "[checkpoint]") {

@@ -12,6 +12,7 @@ import threading
 import time
 
 from server import PROGRAM, Checks, Server, parse, read_answer
+from spread import Spread
 
 begun = time.time()
 check = Checks()
@@ -516,16 +517,18 @@ hostile = [
         "$ref": "#/$defs/0",
     },
 ]
-worst, over, statuses = [0.0], threading.Event(), []
+asked, late, over, statuses = Spread(), Spread(), threading.Event(), []
 
 
 def watch():
     while not over.is_set():
         for path in ("/health", "/metrics"):
-            sent = time.time()
+            sent = time.perf_counter()
             ask("GET", path)
-            worst[0] = max(worst[0], time.time() - sent)
+            asked.add(time.perf_counter() - sent)
+        sent = time.perf_counter()
         time.sleep(0.005)
+        late.add(time.perf_counter() - sent - 0.005)
 
 
 def hurt(schema):
@@ -541,25 +544,33 @@ def hurt(schema):
 
 watcher = threading.Thread(target=watch)
 watcher.start()
-hurting = [threading.Thread(target=hurt, args=(each,)) for each in hostile * 2]
-for each in hurting:
-    each.start()
-begin = time.time()
-check.equal(ask("POST", CHAT, good)[0], 200, "a request beside hostile schemas")
-beside_hostile = time.time() - begin
-for each in hurting:
-    each.join()
+beside_hostile, begin = 0, time.time()
+while asked.count < 200 and time.time() - begin < 20:
+    hurting = [threading.Thread(target=hurt, args=(each,)) for each in hostile * 2]
+    for each in hurting:
+        each.start()
+    sent = time.time()
+    check.equal(ask("POST", CHAT, good)[0], 200, "a request beside hostile schemas")
+    beside_hostile = max(beside_hostile, time.time() - sent)
+    for each in hurting:
+        each.join()
+    check(
+        set(statuses) <= {200, 400, 429} and len(statuses) == len(hurting),
+        f"hostile schemas are followed or refused: {statuses}",
+    )
+    statuses.clear()
 over.set()
 watcher.join()
-check(
-    set(statuses) <= {200, 400, 429} and len(statuses) == len(hurting),
-    f"hostile schemas are followed or refused: {statuses}",
-)
 check(beside_hostile < 5, f"a request beside hostile schemas: {beside_hostile:.2f} s")
+# What the machine's other work delays is not the server's: as much as it delays a timer of this process is allowed.
 check(
-    worst[0] < 0.5,
-    "/health and /metrics beside hostile schemas: expected 0.1 s (5 times that where others use the machine), found"
-    f" {worst[0]:.3f} s",
+    asked.part(0.95) <= 0.1 + late.part(0.95),
+    f"/health and /metrics beside hostile schemas: expected 95 of 100 within 100 ms and {1000 * late.part(0.95):.1f} ms"
+    f" by which timers are late, found {1000 * asked.part(0.95):.1f} ms",
+)
+check(
+    asked.part(1) <= 0.5 + late.part(1),
+    f"/health and /metrics beside hostile schemas: expected none beyond 500 ms, found {1000 * asked.part(1):.0f} ms",
 )
 
 # Idle and slow clients delay no other client, and are dropped.

@@ -178,6 +178,15 @@ async def bad(port, statuses):
     link.close()
 
 
+async def timer(late):
+    """How late this process's timers are beside hostile requests: what the system delays is not the server's."""
+    while not State.over:
+        sent = time.perf_counter()
+        await asyncio.sleep(0.01)
+        if State.measured and State.hostile:
+            late.add(time.perf_counter() - sent - 0.01)
+
+
 async def capacity(port):
     """Short texts that the server answers in a second."""
     until, count = time.perf_counter() + 1.5, 0
@@ -195,7 +204,7 @@ async def capacity(port):
     return count / (time.perf_counter() - begin)
 
 
-async def crowd(port, times, statuses):
+async def crowd(port, times, statuses, late):
     texts = await capacity(port)
     State.pause = min(30, wanted.connections / 4 / (wanted.share * texts))
     print(f"{texts:.0f} short texts a second; a connection asks every {State.pause:.1f} s", flush=True)
@@ -203,6 +212,7 @@ async def crowd(port, times, statuses):
     tenth = wanted.connections // 10
     all_of_them = [asyncio.ensure_future(good(port, times)) for _ in range(wanted.connections - tenth)]
     all_of_them += [asyncio.ensure_future(bad(port, statuses)) for _ in range(tenth)]
+    all_of_them.append(asyncio.ensure_future(timer(late)))
     for turn in range(2 * wanted.turns):
         State.hostile = turn % 2 == 1
         await asyncio.sleep(0.5)  # what of the other turn is still under way
@@ -262,22 +272,29 @@ for name, data in SCHEMAS.items():
     check(seconds - usual < MOST_SECONDS, f"{name}: {1000 * (seconds - usual):.1f} ms of CPU time more than usual")
     check(grown < MOST_BYTES, f"{name}: {grown / 2**20:.1f} MiB")
 
-# All of them at once. Delays by the system are not the server's: some milliseconds of each turn are allowed.
+# All of them at once. Delays by the system are not the server's: some milliseconds are allowed, or as many as timers
+# of this process are late.
 times, statuses = {False: (Spread(), Spread()), True: (Spread(), Spread())}, {}
 SLACK = 0.02
 for attempt in range(3):
     times = {False: (Spread(), Spread()), True: (Spread(), Spread())}
-    asyncio.run(crowd(server.port, times, statuses))
+    timers = Spread()
+    asyncio.run(crowd(server.port, times, statuses, timers))
+    slack = max(SLACK, timers.part(0.99))
     late = []
     for which, name in enumerate(("/health", "a short text")):
         usual, beside = (times[state][which] for state in (False, True))
         summary = f"{name}: usually {milliseconds(usual)}; beside hostile ones {milliseconds(beside)}"
         print(summary, flush=True)
-        if beside.part(0.99) > 2 * usual.part(0.99) + SLACK:
+        if beside.part(0.99) > 2 * usual.part(0.99) + slack:
             late.append(summary)
     if not late:
         break
-check(not late, f"the 99th percentile beside hostile requests: expected at most twice the usual, found {late}")
+check(
+    not late,
+    f"the 99th percentile beside hostile requests: expected at most twice the usual and {1000 * slack:.0f} ms,"
+    f" found {late}",
+)
 check(
     len(statuses) > 3 and all(each <= {0, 200, 400, 413} for each in statuses.values()),
     f"hostile requests are followed, refused or cut off: {statuses}",

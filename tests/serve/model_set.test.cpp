@@ -132,13 +132,14 @@ std::string states(model_set& of) {
 
 TEST_CASE("models of a folder are its GGUF files and folders with a config", "[model_set]") {
   folder_of_models in;
-  for (const char* each : {"b.gguf", "a-00001-of-00002.gguf", "a-00002-of-00002.gguf", "hf/config.json", "one/x.gguf",
-                           "two/x.gguf", "two/y.gguf", "notes.txt", ".hidden.gguf", "b/params.json"})
+  for (const char* each :
+       {"b.gguf", "a-00001-of-00002.gguf", "a-00002-of-00002.gguf", "hf/config.json", "one/x.gguf", "two/x.gguf",
+        "two/y.gguf", "notes.txt", ".hidden.gguf", "b/params.json", "mmproj-b.gguf", "hub/config.json", "hub/z.gguf"})
     in.add(each);
   std::string names;
   for (const auto& each : model_set::scan(in.path.string()))
     names += each.name + '=' + fs::path(each.path).filename().string() + ' ';
-  CHECK(names == "a=a-00001-of-00002.gguf b=b b.gguf=b.gguf hf=hf one=x.gguf ");
+  CHECK(names == "a=a-00001-of-00002.gguf b=b b.gguf=b.gguf hf=hf hub=z.gguf one=x.gguf ");
   CHECK_THROWS_AS(model_set((in.path / "none").string(), 0, false, 1, {}), std::runtime_error);
   CHECK_THROWS_AS(model_set((in.path / "two/x.gguf").string(), 0, false, 1, {}), std::runtime_error);
 }

@@ -64,7 +64,7 @@ def texts(answer):
 jinja = "{% for m in messages %}[{{ m.role | upper }}] {{ m.content }};{% endfor %}{% if add_generation_prompt %}>"
 with_template = os.path.join(folder.name, "own.gguf")
 models.write(without_template, with_template, "{{ messages[0].content }}")
-strict = Server("--model", without_template)
+strict = Server("--model", os.path.dirname(without_template))  # a folder with one GGUF file
 talk = written("talk.jinja", jinja + "{% endif %}")
 loose = Server("--model", with_template, "--ignore-unknown", "--chat-template", talk)
 for path, unknown, name in CASES:

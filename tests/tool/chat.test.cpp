@@ -122,13 +122,14 @@ TEST_CASE("a saved chat goes on as if it had not been interrupted") {
 TEST_CASE("how a chat draws is shown and set between messages") {
   const outcome found = chat(
       "/set\n/set temperature 0\n/set tokens 5\n/set top_k 40\n/set\nTell me a story.\n/stats\n"
-      "/set temperature hot\n/set top_p 2\n/set tokens 0\n/set mood 1\n/sett\n",
+      "/set temperature hot\n/set top_p 2\n/set tokens 0\n/set mood 1\n/set temprature 1\n/sett\n",
       {"--temperature", "0.8", "--seed", "5"});
   CAPTURE(found.err);
   CHECK(found.code == 0);
-  for (const std::string sentence : {"temperature 0.80, top_k 0", "seed 5, tokens 12", "temperature 0.00, top_k 40",
-                                     "tokens 5\n", "last reply: 5 tokens", "temperature: expected a number", "top_p",
-                                     "tokens: expected at least 1", "found 'mood'", "did you mean /set?"})
+  for (const std::string sentence :
+       {"temperature 0.80, top_k 0", "seed 5, tokens 12", "temperature 0.00, top_k 40", "tokens 5, markdown on",
+        "last reply: 5 tokens", "temperature: expected a number", "top_p", "tokens: expected at least 1",
+        "found 'mood'\n", "found 'temprature'; did you mean temperature?", "did you mean /set?"})
     CHECK(contains(found.err, sentence));
 }
 
@@ -162,6 +163,11 @@ TEST_CASE("chat on a terminal: edited lines, history of earlier runs, Ctrl-C") {
     to.type("/sta\t\r");  // completed
     to.await("last reply: ");
     to.await(start);
+    to.type("/set to\t");  // begins two names: both are shown
+    to.await("tokens  top_k  top_p");
+    to.type("k\t7\r/set\r");
+    to.await("tokens 7");
+    to.await(start);
     to.type("\x1b[200~two\nlines\x1b[201~\x15never sent\x15/model\r");  // a paste is one message; Ctrl-U takes it back
     to.await("fable");
     to.await(start);
@@ -176,11 +182,11 @@ TEST_CASE("chat on a terminal: edited lines, history of earlier runs, Ctrl-C") {
     CHECK(contains(to.out(), "\x1b["));
   }
   CHECK(content(folder / "intaglio/chat_history") ==
-        "Tell me a story about a mouse.\n/stats \n/model\nSay\u23cewhy. \u00fc\n");
+        "Tell me a story about a mouse.\n/stats \n/set tokens 7\n/set\n/model\nSay\u23cewhy. \u00fc\n");
   {
     terminal to({"chat", "--temperature", "0", "-n", "3"}, environment);
     to.await(start);
-    to.type(std::string("\x1b[A\x1b[A\x1b[A\x1b[A") + "\r");
+    to.type("\x1b[A\x1b[A\x1b[A\x1b[A\x1b[A\x1b[A\r");
     to.await("Tell me a story about a mouse.");
     to.await("Once upon");
     to.await(start);

@@ -90,6 +90,26 @@ TEST_CASE("check is silent about sound files but for one line") {
   }
 }
 
+TEST_CASE("a folder with one GGUF file is that file for every command") {
+  const temporary_folder folder;
+  const std::string inside = folder / "model", converted = folder / "of-folder.gguf", direct = folder / "direct.gguf";
+  fs::create_directory(inside);
+  fs::create_symlink(fs::absolute(fable()), fs::path(inside) / "tales.gguf");
+  CHECK(contains(call({"check", inside}).out, ": sound: "));
+  CHECK(call({"inspect", inside, "--json"}).json()["config"] == call({"inspect", fable(), "--json"}).json()["config"]);
+  const auto told_by = [&](const std::string& model) {
+    return call({"run", "--model", model, "--prompt", "Once upon a time", "-n", "4", "--quiet", "--temperature", "0"});
+  };
+  CHECK((told_by(inside).code == 0 && told_by(inside).out == told_by(fable()).out));
+  CHECK(call({"convert", inside, converted, "--codec", "tq2_0"}).code == 0);
+  CHECK(call({"convert", fable(), direct, "--codec", "tq2_0"}).code == 0);
+  CHECK(content(converted) == content(direct));
+  fs::create_symlink(fs::absolute(fable()), fs::path(inside) / "other.gguf");
+  const outcome several = call({"run", "--model", inside, "--prompt", "a"});
+  CHECK(several.code == 1);
+  CHECK(contains(several.first_error(), "one GGUF file, found 2 GGUF files: other.gguf, tales.gguf"));
+}
+
 TEST_CASE("a packed model is one file that every command takes") {
   const temporary_folder folder;
   const std::string packed = folder / "fable.packed";

@@ -27,6 +27,7 @@ need_for_build() {
   need nlohmann-json3-dev /usr/include/nlohmann/json.hpp
   need libxxhash-dev /usr/include/xxhash.h
   need libcli11-dev /usr/include/CLI/CLI.hpp
+  need libssl-dev /usr/include/openssl/ssl.h
   need libedit-dev /usr/include/histedit.h
   need libmd4c-dev /usr/include/md4c.h
   need libcurl4-openssl-dev '/usr/include/*/curl/curl.h' /usr/include/curl/curl.h
@@ -40,7 +41,6 @@ need_for_tests() {
   need python3 python3
   need curl curl
   need xz-utils xz
-  need libssl-dev /usr/include/openssl/ssl.h
   for step in "${chosen[@]}"; do need_for_step "$step"; done
 }
 
@@ -86,7 +86,9 @@ need_for_step() {  # need_for_step STEP
       need xvfb Xvfb
       need pkg-config pkg-config ;;
     serve) need openssl openssl ;;
-    docs) need doxygen doxygen ;;
+    docs)
+      need doxygen doxygen
+      need tmux tmux ;;
   esac
 }
 

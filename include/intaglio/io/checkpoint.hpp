@@ -19,7 +19,8 @@
 
 namespace intaglio::io {
 
-inline checkpoint checkpoint::open(const std::filesystem::path& path, const checkpoint_options& options) {
+inline checkpoint checkpoint::open(const std::filesystem::path& given, const checkpoint_options& options) {
+  const std::filesystem::path path = model_at(given);
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return open_folder(path, options);
   if (is_packed_file(path)) return open_packed(path);

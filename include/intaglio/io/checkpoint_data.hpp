@@ -83,8 +83,8 @@ inline bool read_recoded(const checkpoint_tensor& tensor, std::uint64_t row0, st
 /// An opened model. Movable. Several threads may read at once.
 class checkpoint {
  public:
-  /// Opens a GGUF file, a folder of Hugging Face's, Meta's or Mistral's form, or a file of weights in one; include
-  /// intaglio/io/checkpoint.hpp. @throws file_error
+  /// Opens a GGUF file, a folder with one, a folder of Hugging Face's, Meta's or Mistral's form, or a file of weights
+  /// in one; include intaglio/io/checkpoint.hpp. @throws file_error
   static checkpoint open(const std::filesystem::path& path, const checkpoint_options& options = {});
   /// Opens a GGUF file, or the first part of a split one; include intaglio/io/checkpoint_gguf.hpp. @throws file_error
   static checkpoint open_gguf(const std::filesystem::path& path, const checkpoint_options& options = {});

@@ -45,7 +45,7 @@ class model_converter {
     else gguf_.emplace(out);
     rules_.emplace(options_, model_, safetensors_.has_value(), report_.warnings);
     rules_->check();
-    if (gguf_) write_keys(in);
+    if (gguf_) write_keys(model_at(in));
     plan_tensors();
   }
 

@@ -17,6 +17,7 @@
 #include "intaglio/core/family.hpp"
 #include "intaglio/core/sorted_indices.hpp"
 #include "intaglio/io/gguf_metadata.hpp"
+#include "intaglio/io/gguf_names.hpp"
 
 namespace intaglio::io {
 
@@ -76,18 +77,6 @@ constexpr checked_size tensor_bytes(dtype type, checked_size columns, checked_si
   if (type == dtype::bcml1) rows = rows.round_up(64);
   const checked_size bytes = columns / info(type).block_elements * info(type).block_bytes * rows;
   return type == dtype::i2_s ? bytes + 32 : bytes;
-}
-
-/// The file name of part `number` (from 0) of the model that `file` is a part of: PREFIX-00001-of-00003.gguf.
-[[gnu::cold]] inline std::string gguf_part_name(const std::string& file, unsigned number, unsigned count) {
-  const auto digits = [](unsigned value) {
-    const std::string text = std::to_string(value);
-    return std::string(text.size() < 5 ? 5 - text.size() : 0, '0') + text;
-  };
-  // PREFIX is as long in every part's name.
-  constexpr std::size_t tail = std::string_view("-00001-of-00001.gguf").size();
-  return (file.size() > tail ? file.substr(0, file.size() - tail) : "") + "-" + digits(number + 1) + "-of-" +
-         digits(count) + ".gguf";
 }
 
 /// One parsed file.

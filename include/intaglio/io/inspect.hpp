@@ -51,7 +51,8 @@ struct inspection {
 /// Collects an inspection. Long GGUF values are cut, so that a vocabulary does not fill the page.
 class model_inspector {
  public:
-  explicit model_inspector(const std::filesystem::path& path) {
+  explicit model_inspector(const std::filesystem::path& given) {
+    const std::filesystem::path path = model_at(given);
     std::error_code ignored;
     const bool folder = std::filesystem::is_directory(path, ignored);
     if (!folder && is_packed_file(path)) {
