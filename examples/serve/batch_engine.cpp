@@ -511,11 +511,11 @@ class batch_engine : public token_engine {
     if (options_.make_room) {
       batch_.reset(), encoder_.reset();
       const auto bytes_of = [](const plan::table& of) { return runtime::needed_memory(of).total(); };
-      std::uint64_t available = 0;
-      for (const gpu::device& each : on) available += runtime::available_memory(each) / runtime::same_devices(on, each);
-      options_.make_room(std::max(bytes_of(plans_->cpu), bytes_of(plans_->portable)), available);
+      options_.make_room(std::max(bytes_of(plans_->cpu), bytes_of(plans_->portable)), runtime::available_memory(on));
     }
     const std::array<const plan::table*, 2> tables{&plans_->cpu, &plans_->portable};
+    const plan::table& planned = plans_->table(runtime::class_of(on.back()));
+    log("loading", facts_.id + " takes " + runtime::need_text(runtime::needed_memory(planned), planned.context));
     const plan::table& table = make_batch(on, tables, checkpoint, loading);
     {
       const std::lock_guard lock(status_mutex_);

@@ -384,9 +384,9 @@ serve::model_set models_of(const settings& wanted, serve::metrics& counts) {
 
 void set_logs(settings& of) {
   of.engine.log = [](const std::string& event, const std::string& text) {
-    serve::log_line(event.ends_with("ready")    ? "info"
-                    : event.ends_with("failed") ? "error"
-                                                : "warning",
+    serve::log_line(event == "loading" || event.ends_with("ready") ? "info"
+                    : event.ends_with("failed")                    ? "error"
+                                                                   : "warning",
                     event, {{"detail", text}});
   };
   of.api.log = [](const serve::http_request& request, int status, double seconds) {

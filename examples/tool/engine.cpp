@@ -38,30 +38,30 @@ kernel_shares shares_of(const runtime::pass_times& times) {
 }
 
 /// The file's plans. Without a requested context, it plans a context that the device's memory has room for: it halves
-/// the number of positions until it fits. If the model is cut over several devices, the last device's plan represents
-/// all.
+/// the number of positions until it fits. A note says the memory before it is taken. If the model is cut over several
+/// devices, the last device's plan represents all.
 const engraved_model& plans_that_fit(const io::checkpoint& file, const model_options& model,
                                      std::span<const gpu::device> on) {
   constexpr std::uint32_t least = 512;
   const std::uint32_t context = model.context;
   cache_choice cache = cache_of(context, model.cache_type);
   const engraved_model* plans = &engraved_model_of(file, cache, model.codec);
-  std::uint64_t available = 0;
-  for (const gpu::device& each : on) available += runtime::available_memory(each) / runtime::same_devices(on, each);
+  const std::uint64_t available = runtime::available_memory(on);
   const auto table = [&]() -> const plan::table& { return plans->table(runtime::class_of(on.back())); };
   const auto needed = [&] {
     return runtime::needed_memory(table(), model.weight_budget
                                                ? std::optional(std::min(*model.weight_budget, table().weight_bytes()))
-                                               : std::nullopt)
-        .total();
+                                               : std::nullopt);
   };
-  while (context == 0 && table().context > least && needed() > available)
+  while (context == 0 && table().context > least && needed().total() > available)
     cache.context = table().context / 2, plans = &engraved_model_of(file, cache, model.codec);
+  const std::string free =
+      gpu::bytes_text(available) + " that " + (on.size() == 1 ? "the device has" : "the devices have") + " free";
   if (context == 0 && table().context < default_context(file.config()))
-    note("context of " + std::to_string(table().context) + " positions, which is what fits into the " +
-         gpu::bytes_text(available) + " that " + (on.size() == 1 ? "the device has" : "the devices have") +
-         " free; --context asks for another");
+    note("context of " + std::to_string(table().context) + " positions, which is what fits into the " + free +
+         "; --context asks for another");
   judge_codecs(file, *plans, model.codec);
+  note("takes " + runtime::need_text(needed(), table().context) + " of the " + free);
   return *plans;
 }
 

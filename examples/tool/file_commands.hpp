@@ -236,6 +236,12 @@ class file_commands : public story_commands {
         "engrave", "Build a tool for another model: writes its config and DIR/bin/intaglio",
         [this] { tool::engrave(engrave_); },
         "  intaglio engrave MODEL.gguf -o mine && mine/bin/intaglio run -m MODEL.gguf --prompt Hello\n\n"
+        "`intaglio run -m FILE` needs none of this: it plans a file when it opens it, in a few milliseconds. Engraving "
+        "gives more:\n"
+        "* The compiler proves the plan before the program exists.\n"
+        "* DIR/NAME.hpp has the model as a type. A program with intaglio::session<NAME> takes 3 MB and has no "
+        "planner.\n"
+        "* DIR/bin/intaglio is the whole tool, which knows the model by its name too. It still plans other files.\n\n"
         "Needs CMake, a C++20 compiler and the tool's sources, which stand beside an installed or built intaglio "
         "(else: environment\n"
         "INTAGLIO_SOURCE, the source tree).");

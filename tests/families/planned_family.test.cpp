@@ -3,8 +3,10 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
-#include <chrono>
+#include <set>
+#include <string_view>
 
+#include "intaglio/families/published_models.hpp"
 #include "intaglio/plan/bytes_moved.hpp"
 #include "intaglio/plan/explain.hpp"
 
@@ -15,11 +17,14 @@ using families::weight_types;
 
 namespace {
 
+std::set<std::string_view> compared;  ///< names of the models that check_equal took
+
 /// A plan made from a config has the table that the model's type gives.
 template <class Model>
 void check_equal(const weight_types& types, const plan::profile& target, std::uint32_t context) {
   const plan::planned typed = plan::planned::of<Model>(target, context);
   const plan::planned made = planned_of(Model::config, types, Model::name, target, context);
+  compared.insert(Model::name);
   INFO(Model::name << ' ' << name(types.layers) << ' ' << target.name);
   CHECK(made.table().hash == typed.table().hash);
   CHECK(plan::explain_json(made.table(), "x") == plan::explain_json(typed.table(), "x"));
@@ -191,6 +196,37 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::multilingual_e5_large, dtype::q4_k>();
   check_in<models::roberta_base, dtype::q8_0>();
   check_in<models::all_distilroberta, dtype::f16>();
+  check_in<models::qwen3_embedding_06b, dtype::q8_0>();
+  check_in<models::granite_4_h_350m, dtype::q8_0>();
+  check_in<models::granite_4_h_micro, dtype::q4_k>();
+  check_in<models::granite_4_h_tiny, dtype::bf16>();
+  check_in<models::nemotron_h_8b, dtype::q8_0>();
+  check_in<models::nemotron_nano_9b_v2, dtype::q4_0>();
+  check_in<models::nemotron_nano_12b_v2, dtype::bf16>();
+  check_in<models::nemotron_3_nano, dtype::q8_0>();
+  check_in<models::qwen35_08b, dtype::q8_0>();
+  check_in<models::qwen35_4b, dtype::q4_k>();
+  check_in<models::qwen3next_80b_a3b, dtype::q4_k>();
+  check_in<models::gemma_7b, dtype::q4_k>();
+  check_in<models::gemma3n_e4b, dtype::q8_0>();
+  check_in<models::gemma4_e4b, dtype::q4_k>();
+  check_in<models::eurobert_21b, dtype::bf16>();
+  check_in<models::command_r_35b, dtype::q4_k>();
+  check_in<models::aya_expanse_8b, dtype::q8_0>();
+  check_in<models::command_a, dtype::q4_k>();
+  check_in<models::starcoder_15b, dtype::q8_0>();
+  check_in<models::starcoder2_7b, dtype::q4_k>();
+  check_in<models::starcoder2_15b, dtype::q8_0>();
+  check_in<models::stablelm_3b, dtype::bf16>();
+  check_in<models::phi_15, dtype::q8_0>();
+  check_in<models::pythia_160m, dtype::f16>();
+  check_in<models::pythia_69b, dtype::q4_k>();
+  check_in<models::olmo_7b, dtype::q4_k>();
+  check_in<models::gpt2_15b, dtype::q8_0>();
+  for (const families::published_model& each : families::published_models) {
+    INFO(each.name);
+    CHECK(compared.contains(each.name));
+  }
 }
 
 TEST_CASE("a Gemma 4 has the heads, caches and FFNs of its kinds of layers", "[families]") {

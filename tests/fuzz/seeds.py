@@ -16,14 +16,34 @@ TYPES = {
     "f16": (1, 1, 2),
     "q4_0": (2, 32, 18),
     "q4_1": (3, 32, 20),
+    "q5_0": (6, 32, 22),
+    "q5_1": (7, 32, 24),
     "q8_0": (8, 32, 34),
+    "q2_k": (10, 256, 84),
+    "q3_k": (11, 256, 110),
     "q4_k": (12, 256, 144),
+    "q5_k": (13, 256, 176),
     "q6_k": (14, 256, 210),
+    "iq2_xxs": (16, 256, 66),
+    "iq2_xs": (17, 256, 74),
+    "iq3_xxs": (18, 256, 98),
+    "iq1_s": (19, 256, 50),
+    "iq4_nl": (20, 32, 18),
+    "iq3_s": (21, 256, 110),
+    "iq2_s": (22, 256, 82),
+    "iq4_xs": (23, 256, 136),
+    "iq1_m": (29, 256, 56),
     "bf16": (30, 1, 2),
     "tq1_0": (34, 256, 54),
     "tq2_0": (35, 256, 66),
     "i2_s": (36, 128, 32),
+    "mxfp4": (39, 32, 17),
+    "nvfp4": (40, 64, 36),
+    "q1_0": (41, 128, 18),
+    "q2_0": (42, 64, 18),
 }
+# Codecs of blocks that have a file of their own.
+ALONE = [kind for kind in TYPES if kind[0] in "qimn" and kind not in ("q4_0", "q4_1", "q4_k", "q6_k", "q8_0", "i2_s")]
 
 
 def text(value):
@@ -62,14 +82,22 @@ def data(kind, columns, rows):
         return (b"\x7f" * 52 + half) * blocks
     if kind == "tq2_0":
         return (b"\x55" * 64 + half) * blocks
-    if kind == "q6_k":
-        return (bytes(208) + half) * blocks
+    if kind in ("q3_k", "q6_k"):
+        return (bytes(size - 2) + half) * blocks
+    if kind == "q2_k":
+        return (bytes(size - 4) + half + half) * blocks
+    if kind == "iq1_m":  # four bits of its f16 in each of four words
+        return (bytes(size - 8) + struct.pack("<4H", 0, 0, 0x8000, 0x3000)) * blocks
+    if kind == "mxfp4":
+        return (b"\x7e" + bytes(size - 1)) * blocks
+    if kind == "nvfp4":
+        return (b"\x30" * 4 + bytes(size - 4)) * blocks
     return (half + bytes(size - 2)) * blocks
 
 
 def gguf(architecture, matrix, embedding, hidden, tokens, version=3):
     ternary = architecture.startswith("bitnet")
-    kv, vocabulary = hidden // 2, [chr(97 + i) for i in range(tokens)]
+    kv, vocabulary = hidden // 2, ["a", "b", "ab", "c", "d", "e", "f", "g"][:tokens]  # "ab" is what the merge makes
     keys = {"general.architecture": architecture}
     for name, value in {
         "vocab_size": tokens,
@@ -306,11 +334,12 @@ def main():
         "i2_s": ("bitnet-b1.58", "i2_s", "f16", 128, 4),
         "f16": ("bitnet", "f16", "f32", 16, 4),
         "bf16": ("bitnet-25", "bf16", "bf16", 16, 4),
-        "tq1_0": ("bitnet", "tq1_0", "q6_k", 256, 2),
-        "tq2_0": ("bitnet-b1.58", "tq2_0", "f16", 256, 2),
+        "tq1_0": ("bitnet", "tq1_0", "q6_k", 256, 3),
+        "tq2_0": ("bitnet-b1.58", "tq2_0", "f16", 256, 3),
         "llama-q8_0": ("llama", "q8_0", "q8_0", 32, 8),
         "llama-q4_0": ("llama", "q4_0", "q4_1", 32, 8),
-        "llama-q4_k": ("llama", "q4_k", "q6_k", 256, 2),
+        "llama-q4_k": ("llama", "q4_k", "q6_k", 256, 3),
+        **{"llama-" + kind: ("llama", kind, kind, max(TYPES[kind][1], 32), 3) for kind in ALONE},
         "llama-v2": ("llama", "f32", "f32", 8, 4, 2),
     }.items():
         (folder / "gguf" / (name + ".gguf")).write_bytes(gguf(*arguments))

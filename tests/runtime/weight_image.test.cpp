@@ -2,6 +2,7 @@
 // What a file's blocks may hold, of each codec that conformance2 has a file of.
 #include "intaglio/runtime/weight_image.hpp"
 
+#include <algorithm>
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -42,9 +43,10 @@ struct broken {
 
 }  // namespace
 
-TEST_CASE("files of grids' codecs are loaded; scales that are no numbers and cut files are refused", "[families]") {
-  const dtype type =
-      GENERATE(dtype::iq2_xxs, dtype::iq2_xs, dtype::iq2_s, dtype::iq3_xxs, dtype::iq3_s, dtype::iq1_s, dtype::iq1_m);
+TEST_CASE("codecs without a file in conformance2 are loaded; scales that are no numbers and cut files are refused",
+          "[families]") {
+  const dtype type = GENERATE(dtype::iq2_xxs, dtype::iq2_xs, dtype::iq2_s, dtype::iq3_xxs, dtype::iq3_s, dtype::iq1_s,
+                              dtype::iq1_m, dtype::nvfp4, dtype::q1_0, dtype::q2_0);
   INFO(name(type));
   // The matrices of a file in Q2_K, with blocks of the codec in their place.
   gguf_image image =
@@ -54,7 +56,8 @@ TEST_CASE("files of grids' codecs are loaded; scales that are no numbers and cut
   gguf_image::tensor* last = nullptr;
   for (gguf_image::tensor& each : image.tensors) {
     if (each.type != q2_k) continue;
-    const std::size_t count = each.data.size() / info(dtype::q2_k).block_bytes;
+    const std::size_t count =
+        each.data.size() / info(dtype::q2_k).block_bytes * info(dtype::q2_k).block_elements / info(type).block_elements;
     each.type = id;
     each.data.resize(count * info(type).block_bytes);
     for (std::size_t i = 0; i < each.data.size(); ++i) each.data[i] = static_cast<std::byte>(blocks[i % blocks.size()]);
@@ -62,27 +65,46 @@ TEST_CASE("files of grids' codecs are loaded; scales that are no numbers and cut
   }
   REQUIRE(last != nullptr);
   const temporary_folder folder;
-  const std::filesystem::path path = folder / "grids.gguf";
+  const std::filesystem::path path = folder / "replaced.gguf";
   const auto write = [&](const bytes& file) {
     std::ofstream(path, std::ios::binary)
         .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
   };
   write(image.build());
   CHECK_NOTHROW(fill_all(io::checkpoint::open(path)));
-  // Block 3: an f16 of infinity, in IQ1_M a quarter of it in each of four words.
+  // Block 3: an f16 of infinity, in IQ1_M a quarter of it in each of four words. Of NVFP4 four scales of 127.
   std::byte* const third = last->data.data() + 3 * std::size_t{info(type).block_bytes};
   if (type == dtype::iq1_m)
     for (unsigned k = 0; k < 4; ++k)
       third[49 + 2 * k] = std::byte{static_cast<unsigned char>(k == 3 ? 0x70 : k == 2 ? 0xC0 : 0)};
+  else if (type == dtype::nvfp4) std::fill_n(third, 4, std::byte{127});
   else third[0] = std::byte{0}, third[1] = std::byte{0x7C};
   bytes bad = image.build();
   write(bad);
-  CHECK_THROWS_WITH(fill_all(io::checkpoint::open(path)),
-                    ContainsSubstring("tensor 'blk.1.attn_q.weight'") &&
-                        ContainsSubstring("expected a finite number, found NaN or infinity"));
+  if (type == dtype::nvfp4) {  // ggml's rule: such a scale counts as 0
+    const io::checkpoint file = io::checkpoint::open(path);
+    CHECK_NOTHROW(fill_all(file));
+    std::array<float, codecs::nvfp4::elements> values;
+    codecs::nvfp4::decode(reinterpret_cast<const std::uint8_t*>(third), values.data());
+    CHECK(std::all_of(values.begin(), values.end(), [](float value) { return value == 0.f; }));
+  } else {
+    const std::uint64_t at =
+        io::gguf::open(path).find_tensor("blk.1.attn_q.weight")->offset + 3 * std::uint64_t{info(type).block_bytes};
+    CHECK_THROWS_WITH(fill_all(io::checkpoint::open(path)),
+                      ContainsSubstring("replaced.gguf") && ContainsSubstring(hexadecimal(at)) &&
+                          ContainsSubstring("tensor 'blk.1.attn_q.weight'") &&
+                          ContainsSubstring("expected a finite number, found NaN or infinity"));
+  }
   bad.resize(bad.size() - 1000);
   write(bad);
-  CHECK_THROWS_WITH(io::checkpoint::open(path), ContainsSubstring("grids.gguf"));
+  CHECK_THROWS_WITH(io::checkpoint::open(path), ContainsSubstring("replaced.gguf") && ContainsSubstring("tensor '") &&
+                                                    ContainsSubstring("expected") && ContainsSubstring("found"));
+  // A row that is one weight too short for its blocks.
+  last->shape[0] -= 1;
+  write(image.build());
+  CHECK_THROWS_WITH(io::checkpoint::open(path),
+                    ContainsSubstring("replaced.gguf") && ContainsSubstring("blk.1.attn_q.weight") &&
+                        ContainsSubstring("expected a multiple of " + std::to_string(info(type).block_elements)));
 }
 
 TEST_CASE("a scale that is no number and a file that is cut are refused, in every codec of blocks", "[families]") {
@@ -122,7 +144,8 @@ TEST_CASE("a scale that is no number and a file that is cut are refused, in ever
     }
   });
   const io::checkpoint bad = io::checkpoint::open(copy);
-  CHECK_THROWS_WITH(fill_all(bad), ContainsSubstring("tensor '" + std::string(each.tensor)) &&
+  CHECK_THROWS_WITH(fill_all(bad), ContainsSubstring("copy.gguf") && ContainsSubstring(hexadecimal(third)) &&
+                                       ContainsSubstring("tensor '" + std::string(each.tensor)) &&
                                        ContainsSubstring("expected a finite number, found NaN or infinity"));
   std::filesystem::resize_file(copy, third + 1);
   CHECK_THROWS_WITH(io::checkpoint::open(copy), ContainsSubstring("copy.gguf"));

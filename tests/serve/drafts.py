@@ -69,6 +69,9 @@ plain = Server("--model", fable, "--slots", "8")
 drafted = Server("--model", fable, "--slots", "8", "--draft", fable, "--draft-max", "4")
 ready = drafted.event("ready")["detail"]
 check("drafts by " + fable in ready and "of weights" in ready and "of caches" in ready, f"what it takes: {ready}")
+check("ternary " in ready and " a token; " in ready, f"what it computes in: {ready}")
+loading = plain.event("loading")["detail"]
+check(" takes " in loading and "(weights " in loading and ", KV cache " in loading, f"what it will take: {loading}")
 expected, found = texts(plain), texts(drafted)
 check.equal(found[0], expected[0], "one by one")
 check.equal(found[1], expected[1], "all at once")

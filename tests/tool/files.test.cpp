@@ -3,6 +3,9 @@
 #include "shared.hpp"
 #include "tool/program.hpp"
 
+#include <cstdint>
+#include <map>
+
 using namespace tool_test;
 
 namespace {
@@ -53,6 +56,38 @@ TEST_CASE("inspect says what a model computes in") {
   CHECK(call({"inspect", fable(), "--json"}).json()["config"]["activation_type"] == "i8");
   const std::string llama = shared("models/stories260k/stories260K-f32.gguf").string();
   CHECK(call({"inspect", llama, "--json"}).json()["config"]["activation_type"] == "f32");
+}
+
+TEST_CASE("what is stored and computed, and its memory, are said by inspect, plan and run") {
+  const std::string mixed = shared("conformance/llama-tiny/gguf/llama-tiny-q4_k_m.gguf").string();
+  const auto seen = call({"inspect", mixed, "--json"}).json();
+  std::map<std::string, std::uint64_t> stored;
+  for (const auto& tensor : seen["tensors"])
+    stored[tensor["type"].get<std::string>()] += tensor["bytes"].get<std::uint64_t>();
+  const auto& computed = seen["computed"]["codecs"];
+  CHECK(stored.size() == 3);  // vectors are f32
+  CHECK(computed.size() == 3);
+  CHECK(computed["q4_k"] == stored["q4_k"]);
+  CHECK(computed["q6_k"].get<std::uint64_t>() >= stored["q6_k"]);
+  CHECK(computed["q6_k"].get<std::uint64_t>() < stored["q6_k"] * 102 / 100);  // groups of rows are filled up
+  const auto weights = seen["computed"]["weight_bytes"].get<std::uint64_t>(),
+             token = seen["computed"]["bytes_per_token"].get<std::uint64_t>();
+  CHECK(weights >= stored["q4_k"] + stored["q6_k"]);
+  CHECK((token < weights && token > weights / 2));  // of the embedding a row
+  const std::string text = "q4_k 1.3 MB, q6_k 392.4 kB; 1.6 MB a token";
+  CHECK(contains(call({"inspect", mixed}).out, "computed in               " + text + "\n"));
+  const outcome said = call({"run", "-m", mixed, "--ids", "1,2", "-n", "4", "--context", "64"});
+  CAPTURE(said.err);
+  CHECK(said.code == 0);
+  CHECK(contains(said.err, " (" + text + ")"));
+  // Before anything is loaded.
+  const std::size_t memory = said.err.find("takes ");
+  REQUIRE(memory != std::string::npos);
+  CHECK(memory < said.err.find("loaded in"));
+  const std::string line = said.err.substr(memory, said.err.find('\n', memory) - memory);
+  for (const std::string part : {" (weights 1.", "KV cache ", " for a context of 64, scratch ", "device has free"})
+    CHECK(contains(line, part));
+  CHECK(contains(call({"plan", mixed}).out, "device memory: weights 1,"));
 }
 
 TEST_CASE("a file is computed in its own codec unless another one is asked for") {

@@ -19,6 +19,7 @@ TEST_CASE("every command explains itself") {
     CHECK(contains(one.out, "intaglio " + command));
     for (const std::string everywhere : {"--device", "--validate", "--quiet"}) CHECK(contains(one.out, everywhere));
   }
+  CHECK(contains(call({"engrave", "--help"}).out, "The compiler proves the plan before the program exists."));
   const outcome version = call({"--version"});
   CHECK(version.code == 0);
   CHECK(contains(version.out, "intaglio "));

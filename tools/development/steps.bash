@@ -382,8 +382,8 @@ step_consume_subdirectory() {
 step_consume_installed() { tests/consumers/run installed pkg_config engrave && count 3 0; }
 step_consume_conan() { tests/consumers/run conan && count 1 0; }
 
-# A program with one model: at most 3 MB stripped, by both compilers; at most 82 SPIR-V modules in the whole library, in
-# at most 10 MB of text.
+# A program with one model: at most 3 MB stripped, by both compilers, and without the planner, whose messages are in the
+# tool. At most 82 SPIR-V modules in the whole library, in at most 10 MB of text.
 step_size() {
   local modules bytes by_clang text
   modules=$(find include/intaglio/kernels/spirv -name '*.hpp' ! -name demands.hpp | wc -l)
@@ -394,6 +394,8 @@ step_size() {
   "$clang" build/test/hello_by_clang.o -ldl -s -o build/test/hello_by_clang
   by_clang=$(stat -c %s build/test/hello_by_clang)
   result="hello: $bytes bytes stripped, $by_clang by $clang; $modules SPIR-V modules, $text bytes of text"
+  grep -q 'columns in multiples of' build/bin/intaglio && ! grep -q 'columns in multiples of' build/bin/hello ||
+    { echo "size: expected the planner's messages in intaglio and not in hello" >&2; return 1; }
   [[ $modules -le 82 && $bytes -le 3000000 && $by_clang -le 3000000 && $text -le 10000000 ]]
 }
 

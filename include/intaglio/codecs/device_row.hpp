@@ -2,9 +2,11 @@
 // The rows of rows.h in C++: how the device holds a codec of blocks and computes with it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "intaglio/codecs/rows.h"
 #include "intaglio/core/dtype.hpp"
@@ -79,6 +81,13 @@ constexpr device_row row_of(dtype type) {
     if (row.type == type) return row;
   return {};
 }
+/// Whether a row keeps what INTAGLIO_KNOWN_ROW does not ask: a table has numbers for codes of 4 bits, `zero` has 6
+/// bits, and codes of 8 bits are signed.
+constexpr bool is_sound(const device_row& row) {
+  return (row.table == 0 || row.bits <= 4) && row.zero >= 0 && row.zero < 64 && (row.bits != 8 || row.zero == 0);
+}
+static_assert(std::all_of(std::begin(device_rows), std::end(device_rows), is_sound),
+              "codecs/rows.h: expected at most 4 bits beside a table, a zero of 0 to 63, and none beside 8 bits");
 inline constexpr std::size_t device_row_count = std::size(device_rows);
 
 }  // namespace intaglio::codecs

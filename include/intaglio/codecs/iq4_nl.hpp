@@ -14,6 +14,7 @@ struct iq4_nl {
   static constexpr dtype type = dtype::iq4_nl;
   static constexpr std::size_t elements = 32, bytes = 18;
   static constexpr std::array<std::size_t, 1> f16_offsets{0};  ///< where f16 are
+  static constexpr float largest_error = 0.18f;
 
   static void decode(const std::uint8_t* block, float* out) {
     const float d = f16_at(block);

@@ -14,6 +14,7 @@ namespace intaglio::codecs {
 struct mxfp4 {
   static constexpr dtype type = dtype::mxfp4;
   static constexpr std::size_t elements = 32, bytes = 17;
+  static constexpr float largest_error = 0.25f;
 
   static void decode(const std::uint8_t* block, float* out) {
     const auto d = std::bit_cast<float>(scale_bits(block[0]));

@@ -7,7 +7,7 @@
 namespace intaglio::codecs {
 
 /// A weight is scale / 2 times fp4_values[code], with a scale for 16 neighbours. A scale has 4 exponent and 3 mantissa
-/// bits and no sign. The scale 127 is NaN and counts as 0. Half of a scale is an f16.
+/// bits and no sign; bit 7 is not read. The scale 127 is NaN and counts as 0. Half of a scale is an f16.
 /// @layout scales, 4 bytes; codes, 32 bytes: 8 for each 16 weights, of which byte j has weights j and j + 8
 /// @source ggml-quants.c, dequantize_row_nvfp4
 struct nvfp4 {

@@ -15,6 +15,7 @@ struct q2_k {
   static constexpr dtype type = dtype::q2_k;
   static constexpr std::size_t elements = 256, bytes = 84;
   static constexpr std::array<std::size_t, 2> f16_offsets{80, 82};  ///< where f16 are
+  static constexpr float largest_error = 0.56f;
 
   static void decode(const std::uint8_t* block, float* out) {
     const float d = f16_at(block + 80), dmin = f16_at(block + 82);

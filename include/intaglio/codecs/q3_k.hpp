@@ -18,6 +18,7 @@ struct q3_k {
   static constexpr dtype type = dtype::q3_k;
   static constexpr std::size_t elements = 256, bytes = 110;
   static constexpr std::array<std::size_t, 1> f16_offsets{108};  ///< where f16 are
+  static constexpr float largest_error = 0.35f;
 
   static void decode(const std::uint8_t* block, float* out) {
     const float d = f16_at(block + 108);

@@ -14,6 +14,7 @@ struct q5_0 {
   static constexpr dtype type = dtype::q5_0;
   static constexpr std::size_t elements = 32, bytes = 22;
   static constexpr std::array<std::size_t, 1> f16_offsets{0};  ///< where f16 are
+  static constexpr float largest_error = 1.f / 16 + 0x1p-11f;
 
   static void decode(const std::uint8_t* block, float* out) {
     const float d = f16_at(block);

@@ -14,6 +14,7 @@ struct q5_1 {
   static constexpr dtype type = dtype::q5_1;
   static constexpr std::size_t elements = 32, bytes = 24;
   static constexpr std::array<std::size_t, 2> f16_offsets{0, 2};  ///< where f16 are
+  static constexpr float largest_error = 1.f / 31 + 3 * 0x1p-11f;
 
   static void decode(const std::uint8_t* block, float* out) {
     const float d = f16_at(block), m = f16_at(block + 2);

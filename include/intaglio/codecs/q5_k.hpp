@@ -15,6 +15,7 @@ struct q5_k {
   static constexpr dtype type = dtype::q5_k;
   static constexpr std::size_t elements = 256, bytes = 176;
   static constexpr std::array<std::size_t, 2> f16_offsets{0, 2};  ///< where f16 are
+  static constexpr float largest_error = 0.087f;
 
   static void decode(const std::uint8_t* block, float* out) {
     const float d = f16_at(block), dmin = f16_at(block + 2);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "intaglio/codecs/block.hpp"
+#include "intaglio/codecs/search.hpp"
 
 namespace intaglio::codecs {
 
@@ -13,6 +14,7 @@ struct q8_0 {
   static constexpr dtype type = dtype::q8_0;
   static constexpr std::size_t elements = 32, bytes = 34;
   static constexpr std::array<std::size_t, 1> f16_offsets{0};  ///< where f16 are
+  static constexpr float largest_error = 0.5f / 127 + 0x1p-11f;
 
   static void decode(const std::uint8_t* block, float* out) {
     const float d = f16_at(block);
@@ -22,6 +24,17 @@ struct q8_0 {
   static void split(const std::uint8_t* block, split_block& to) {
     std::memcpy(to.codes.data(), block + 2, 32);
     std::memcpy(to.factors[0].data(), block, 2);
+  }
+
+  /// @source ggml-quants.c, quantize_row_q8_0_ref
+  INTAGLIO_UNFUSED static void encode(const float* x, std::uint8_t* block) {
+    INTAGLIO_UNFUSED_BODY
+    std::uint32_t most = 0;  // magnitudes are in the order of their bits; NaN gets no special treatment
+    for (std::size_t j = 0; j < 32; ++j) most = (std::max)(most, std::bit_cast<std::uint32_t>(x[j]) & 0x7FFFFFFFu);
+    const float d = std::bit_cast<float>(most) / 127.f, id = inverse(d);
+    put_f16(block, d);
+    for (std::size_t j = 0; j < 32; ++j)
+      block[2 + j] = static_cast<std::uint8_t>(static_cast<std::int8_t>(round_away(x[j] * id)));
   }
 };
 

@@ -19,7 +19,6 @@
 #include "intaglio/core/float16.hpp"
 #include "intaglio/core/unfused.hpp"
 #include "intaglio/io/codec_bcml1.hpp"
-#include "intaglio/io/codec_search.hpp"
 #include "intaglio/io/f16_rows.hpp"
 #include "intaglio/io/ordered_work.hpp"
 
@@ -50,7 +49,7 @@ INTAGLIO_UNFUSED inline bool encode_block(const float* x, block_words& out) {
   const std::uint32_t multiplier = f16_from_f32(range > 0.f ? range / 15.f : 0.f), offset = f16_from_f32(least);
   out = {multiplier | (offset << 16)};
   for (std::size_t k = 0; k < 32; ++k) {
-    const auto code = static_cast<std::uint32_t>(std::clamp(codec_blocks::nearest((x[k] - least) * inverse), 0, 15));
+    const auto code = static_cast<std::uint32_t>(codecs::nearest_between((x[k] - least) * inverse, 0, 15));
     out[1 + k / 8] |= code << (4 * (k % 8));
   }
   return unusual >> 31 == 0 && (multiplier & 0x7C00u) != 0x7C00u && (offset & 0x7C00u) != 0x7C00u;

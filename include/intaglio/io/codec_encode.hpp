@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Encoding rows of f32 into file codecs, with the rounding of ggml's reference quantisers (quantize_row_*_ref in
-// ggml-quants.c) and, for I2_S, of quantize_i2_s in microsoft/BitNet.
+// ggml-quants.c) and, for I2_S, of quantize_i2_s in microsoft/BitNet. Codecs of blocks are in codecs/, floats and
+// ternary codes here.
 #pragma once
 
 #include <algorithm>
@@ -16,69 +17,21 @@
 #include "intaglio/core/dtype.hpp"
 #include "intaglio/core/error.hpp"
 #include "intaglio/core/float16.hpp"
-#include "intaglio/core/unfused.hpp"
 #include "intaglio/io/codec.hpp"
-#include "intaglio/io/codec_search.hpp"
 
 namespace intaglio::io {
 
 /// Whether encode_row writes the type.
 constexpr bool is_encodable(dtype type) {
-  return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16 || type == dtype::q8_0 ||
-         type == dtype::q4_0 || type == dtype::q4_1 || type == dtype::q4_k || type == dtype::q6_k ||
-         type == dtype::tq1_0 || type == dtype::tq2_0 || codecs::is_encoded(type);
+  return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16 || type == dtype::tq1_0 ||
+         type == dtype::tq2_0 || codecs::is_encoded(type);
 }
 
 namespace codec_blocks {
 
 inline void put_u16(std::uint8_t* to, std::uint16_t value) { std::memcpy(to, &value, 2); }
-inline void put_f16(std::uint8_t* to, float value) { put_u16(to, f16_from_f32(value)); }
-/// 1 / d, or 0 where that is not finite. A block of such small values becomes a block of zeros.
-inline float inverse(float d) { return std::isfinite(1.f / d) ? 1.f / d : 0.f; }
-/// Truncates towards zero after an offset was added, as the reference's cast does, to 0..15. Values beyond f32's range
-/// may become NaN, which gives 0.
-inline std::uint8_t nibble(float value) {
-  return value > 0.f ? static_cast<std::uint8_t>(value < 15.f ? static_cast<int>(value) : 15) : std::uint8_t{0};
-}
-
-/// Rounds to the nearest integer, ties away from zero, as std::round does, but without a call. Adding the largest
-/// number below 0.5 and truncating gives this result for all halves.
-INTAGLIO_UNFUSED inline int round_away(float value) {
-  return static_cast<int>(value + (value < 0.f ? -0x1.fffffep-2f : 0x1.fffffep-2f));
-}
-
-INTAGLIO_UNFUSED inline void encode_q8_0(const float* x, std::uint8_t* block) {
-  INTAGLIO_UNFUSED_BODY
-  std::uint32_t most = 0;  // magnitudes are in the order of their bits; NaN gets no special treatment
-  for (std::size_t j = 0; j < 32; ++j) most = (std::max)(most, std::bit_cast<std::uint32_t>(x[j]) & 0x7FFFFFFFu);
-  const float d = std::bit_cast<float>(most) / 127.f, id = inverse(d);
-  put_f16(block, d);
-  for (std::size_t j = 0; j < 32; ++j)
-    block[2 + j] = static_cast<std::uint8_t>(static_cast<std::int8_t>(round_away(x[j] * id)));
-}
-INTAGLIO_UNFUSED inline void encode_q4_0(const float* x, std::uint8_t* block) {
-  INTAGLIO_UNFUSED_BODY
-  float largest = 0.f, signed_largest = 0.f;  // the first of equal magnitudes decides the sign
-  for (std::size_t j = 0; j < 32; ++j)
-    if (std::fabs(x[j]) > largest) {
-      largest = std::fabs(x[j]);
-      signed_largest = x[j];
-    }
-  const float d = signed_largest / -8.f, id = inverse(d);
-  put_f16(block, d);
-  for (std::size_t j = 0; j < 16; ++j)
-    block[2 + j] = static_cast<std::uint8_t>(nibble(x[j] * id + 8.5f) | (nibble(x[j + 16] * id + 8.5f) << 4));
-}
-INTAGLIO_UNFUSED inline void encode_q4_1(const float* x, std::uint8_t* block) {
-  INTAGLIO_UNFUSED_BODY
-  const auto [least, most] = std::minmax_element(x, x + 32);
-  const float d = (*most - *least) / 15.f, id = inverse(d);
-  put_f16(block, d);
-  put_f16(block + 2, *least);
-  for (std::size_t j = 0; j < 16; ++j)
-    block[4 + j] = static_cast<std::uint8_t>(nibble((x[j] - *least) * id + 0.5f) |
-                                             (nibble((x[j + 16] - *least) * id + 0.5f) << 4));
-}
+using codecs::inverse;
+using codecs::put_f16;
 
 /// The digits 0, 1, 2 of a block by its largest magnitude, which is returned.
 inline float ternary_digits(const float* x, std::uint8_t* digits) {
@@ -173,21 +126,6 @@ inline void encode_row(dtype type, std::span<const float> x, std::span<std::byte
       break;
     case dtype::bf16:
       for (std::size_t i = 0; i < x.size(); ++i) codec_blocks::put_u16(to + 2 * i, bf16_from_f32(x[i]));
-      break;
-    case dtype::q8_0:
-      codec_blocks::each_encoded<codec_blocks::encode_q8_0>(x.data(), blocks, size, length, to);
-      break;
-    case dtype::q4_0:
-      codec_blocks::each_encoded<codec_blocks::encode_q4_0>(x.data(), blocks, size, length, to);
-      break;
-    case dtype::q4_1:
-      codec_blocks::each_encoded<codec_blocks::encode_q4_1>(x.data(), blocks, size, length, to);
-      break;
-    case dtype::q4_k:
-      codec_blocks::each_encoded<codec_blocks::encode_q4_k>(x.data(), blocks, size, length, to);
-      break;
-    case dtype::q6_k:
-      codec_blocks::each_encoded<codec_blocks::encode_q6_k>(x.data(), blocks, size, length, to);
       break;
     case dtype::tq1_0:
       codec_blocks::each_encoded<codec_blocks::encode_tq1_0>(x.data(), blocks, size, length, to);

@@ -225,6 +225,13 @@ inline std::size_t same_devices(std::span<const gpu::device> on, const gpu::devi
       on.begin(), on.end(), [&](const gpu::device& each) { return each.description().uuid == as.description().uuid; }));
 }
 
+/// Bytes that the devices' own memory can still hold together. A device that was opened several times counts once.
+inline std::uint64_t available_memory(std::span<const gpu::device> on) {
+  std::uint64_t out = 0;
+  for (const gpu::device& each : on) out += available_memory(each) / same_devices(on, each);
+  return out;
+}
+
 /// @error out_of_memory: a stage does not fit; names its layers and the numbers
 inline void require_stage_memory(std::span<const gpu::device> on, const device_cut& cut) {
   for (std::size_t i = 0; i < on.size(); ++i) {

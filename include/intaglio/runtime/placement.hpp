@@ -136,6 +136,13 @@ inline std::uint64_t used_memory(const gpu::device& on) {
   return out;
 }
 
+/// "2.3 GiB (weights 1.2 GiB, KV cache 1.0 GiB for a context of 16384, scratch 12 MiB)"
+inline std::string need_text(const memory_need& need, std::uint32_t context) {
+  return gpu::bytes_text(need.total()) + " (weights " + gpu::bytes_text(need.weights) + ", KV cache " +
+         gpu::bytes_text(need.caches) + " for a context of " + std::to_string(context) + ", scratch " +
+         gpu::bytes_text(need.arena + need.rest) + ")";
+}
+
 /// @error out_of_memory naming the memory that is needed, the memory that is free and the largest context that fits
 [[gnu::cold]] inline void require_memory(const plan::table& of, std::uint64_t available, const std::string& device,
                                          std::optional<std::uint64_t> weights = {}) {
@@ -144,9 +151,7 @@ inline std::uint64_t used_memory(const gpu::device& on) {
   const std::uint64_t fixed = need.total() - need.caches, position = of.context != 0 ? need.caches / of.context : 0;
   const std::uint64_t fits =
       available > fixed && position != 0 ? (std::min<std::uint64_t>)((available - fixed) / position, of.context) : 0;
-  std::string what = "need " + gpu::bytes_text(need.total()) + " (weights " + gpu::bytes_text(need.weights) +
-                     ", KV cache " + gpu::bytes_text(need.caches) + " for a context of " + std::to_string(of.context) +
-                     "), have " + gpu::bytes_text(available);
+  std::string what = "need " + need_text(need, of.context) + ", have " + gpu::bytes_text(available);
   what += fits != 0 ? "; the largest context that fits is " + std::to_string(fits) : "; no context fits";
   throw out_of_memory(device, "load model " + model_name(of), what);
 }
