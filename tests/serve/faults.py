@@ -499,6 +499,7 @@ check.equal(
 
 # One schema delays no other request: ambiguous schemas are followed or refused, and tokens of others come meanwhile.
 inner = {"type": "array", "items": {"$ref": "#"}}
+doubled = {str(i): {"anyOf": [{"$ref": f"#/$defs/{i + 1}"}] * 2} for i in range(900)} | {"900": {"type": "null"}}
 hostile = [
     {"anyOf": [inner, inner, {"type": "null"}]},
     {"anyOf": [inner] * 20 + [{"type": "null"}]},
@@ -510,12 +511,7 @@ hostile = [
     },
     {"type": "string", "pattern": "(a|b)*a(a|b){12}"},
     {"type": "object", "properties": {str(i): {"type": "string"} for i in range(1000)}},
-    {
-        "$defs": (
-            {str(i): {"anyOf": [{"$ref": f"#/$defs/{i + 1}"}] * 2} for i in range(900)} | {"900": {"type": "null"}}
-        ),
-        "$ref": "#/$defs/0",
-    },
+    {"$defs": doubled, "$ref": "#/$defs/0"},
 ]
 asked, late, over, statuses = Spread(), Spread(), threading.Event(), []
 
