@@ -165,8 +165,9 @@ basic_batch rank_job::batch(const gpu::device& on, std::span<const plan::table* 
                             const io::checkpoint& from, const session_options& options,
                             const std::vector<std::uint32_t>& after) {
   meet(on);
-  basic_batch out = mpi_batch(mpi_ranks(), on, tables, from, options, after, parts_->limits.answer,
-                              &runtime::modules_of<>, [&](const plan::stage& of) { log_stage(of, on); });
+  basic_batch out =
+      mpi_batch(mpi_ranks(), on, tables, from, options, {after, &tool::stream_read_rate}, parts_->limits.answer,
+                &runtime::modules_of<>, [&](const plan::stage& of) { log_stage(of, on); });
   parts_->has_joined = true;
   return out;
 }
@@ -181,8 +182,9 @@ void rank_job::serve_stage(const engine_options& wanted) {
     tool::try_driver(on);
     meet(on);
     const std::array<const plan::table*, 2> tables{&plans.cpu, &plans.portable};
-    serve_mpi_batch_stage(mpi_ranks(), on, tables, checkpoint, {}, wanted.cut, parts_->limits.answer,
-                          &runtime::modules_of<>, [&](const plan::stage& of) { log_stage(of, on); });
+    serve_mpi_batch_stage(mpi_ranks(), on, tables, checkpoint, {}, {wanted.cut, &tool::stream_read_rate},
+                          parts_->limits.answer, &runtime::modules_of<>,
+                          [&](const plan::stage& of) { log_stage(of, on); });
   });
 }
 

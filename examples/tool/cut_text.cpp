@@ -2,6 +2,7 @@
 #include "cut_text.hpp"
 
 #include "cut.hpp"
+#include "cut_page.hpp"
 
 #include <intaglio/plan/explain_cut.hpp>
 
@@ -10,8 +11,8 @@
 
 namespace intaglio::tool {
 
-std::string cut_text(const engraved_model& model, const model_options& over, bool for_cpu,
-                     const common_options& common) {
+std::string cut_text(const engraved_model& model, const model_options& over, bool for_cpu, const common_options& common,
+                     cut_form form) {
   std::vector<std::shared_ptr<const plan::stage>> stages;
   std::vector<std::string> names;
   if (over.devices.empty()) {
@@ -26,6 +27,8 @@ std::string cut_text(const engraved_model& model, const model_options& over, boo
     stages = cut.stages;
     for (const gpu::device& each : on) names.push_back(each.label());
   }
+  if (form == cut_form::json) return plan::explain_cut_json(stages, names, model.name) + '\n';
+  if (form == cut_form::page) return cut_page(stages, names, model.name).text();
   return std::string(model.name) + " in " + std::to_string(stages.size()) + " stages\n" +
          plan::explain_cut(stages, names);
 }

@@ -71,15 +71,23 @@ const engraved_model& plans_of(const plan_options& options, std::optional<io::ch
   return model;
 }
 
+void write_page(const std::string& path, const std::string& page) {
+  io::atomic_file file(platform::path_of(path));
+  file.write(std::as_bytes(std::span(page)));
+  file.commit();
+  note("wrote " + printable(path, 240));
+}
+
 }  // namespace
 
 void plan(const plan_options& options, const common_options& common) {
   std::optional<io::checkpoint> file;
   const engraved_model& model = plans_of(options, file);
   if (!options.over.devices.empty() || !options.over.cut.empty()) {
-    if (options.json || !options.html.empty())
-      throw argument_error(options.json ? "--json" : "--html", "a plan on one device", "one that is cut");
-    return print(cut_text(model, options.over, options.profile == "cpu", common));
+    if (!options.bench.empty()) throw argument_error("--bench", "a plan on one device", "one that is cut");
+    const cut_form form = !options.html.empty() ? cut_form::page : options.json ? cut_form::json : cut_form::words;
+    const std::string text = cut_text(model, options.over, options.profile == "cpu", common, form);
+    return form == cut_form::page ? write_page(options.html, text) : print(text);
   }
   std::optional<plan::planned> other;
   for (const plan::profile* each : {&plan::profiles::exact, &plan::profiles::attends_in_f16, &plan::profiles::screened})
@@ -90,10 +98,7 @@ void plan(const plan_options& options, const common_options& common) {
         plan_page(table, model.name,
                   options.bench.empty() ? std::vector<measured_times>{} : read_times(options.bench, table))
             .text();
-    io::atomic_file file(platform::path_of(options.html));
-    file.write(std::as_bytes(std::span(page)));
-    file.commit();
-    return note("wrote " + printable(options.html, 240));
+    return write_page(options.html, page);
   }
   if (options.json) print_line(plan::explain_json(table, model.name));
   else print(plan::explain(table, model.name));

@@ -1,67 +1,33 @@
 // SPDX-License-Identifier: MIT
 // A plan as one self-contained HTML page: the sequence dispatch by dispatch, the arena over time below it, fusions,
-// memory. Static SVG and CSS; follows the reader's light or dark setting.
+// memory.
 #pragma once
 
-#include <intaglio/plan/explain.hpp>
-
-#include "console.hpp"
-#include "plan_page_parts.hpp"
-#include "plan_page_style.hpp"
+#include "plan_drawing.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 namespace intaglio::tool {
 
-/// Times of one sequence from a bench: microseconds of each dispatch in the order prologue, one layer (the mean over
-/// layers), epilogue.
-struct measured_times {
-  std::string sequence;  ///< "decode" or "prefill"
-  std::vector<double> microseconds;
-  double stream_bytes_per_second = 0;  ///< of the streaming read in the same run, 0: unknown
-  std::string device;
-};
-
 /// Writes the page of one plan.
-class plan_page : plan_page_parts {
+class plan_page : plan_drawing {
  public:
   plan_page(const plan::table& of, std::string_view model, std::vector<measured_times> times)
       : table_(of), model_(model), times_(std::move(times)) {}
 
   std::string text() const {
-    std::string out =
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-        "content=\"width=device-width, "
-        "initial-scale=1\">\n";
-    out += "<title>" + escaped(model_) + ", engraved for " + escaped(table_.profile) + "</title>\n<style>" +
-           std::string(plan_page_style) + "</style>\n</head>\n<body>\n<main>\n";
-    out += header();
-    out +=
-        "<input type=\"radio\" name=\"tab\" id=\"tab-decode\" checked><input type=\"radio\" name=\"tab\" "
-        "id=\"tab-resident_decode\">"
-        "<input type=\"radio\" name=\"tab\" id=\"tab-prefill\">\n<nav><label for=\"tab-decode\">Decode, one "
-        "token</label>";
+    std::string out = head(model_ + ", engraved for " + std::string(table_.profile)) + header();
     const bool resident = !table_.resident_decode.resident.empty();
-    if (resident) out += "<label for=\"tab-resident_decode\">Decode, resident dispatch</label>";
-    out +=
-        "<label for=\"tab-prefill\">Prefill, " + std::to_string(table_.prefill.max_tokens) + " tokens</label></nav>\n";
-    out += section_of(table_.decode);
+    out += tabs(resident, table_.prefill.max_tokens) + section_of(table_.decode);
     if (resident) out += section_of(table_.resident_decode);
     out += section_of(table_.prefill);
-    out += memory() + rules() + "</main>\n</body>\n</html>\n";
+    out += memory(table_) + rules() + "</main>\n</body>\n</html>\n";
     return out;
   }
 
  private:
-  static constexpr int column_width = 140, left = 84, gap = 10, card_top = 34, card_height = 88, bars_top = 136,
-                       bars_height = 84, map_top = 264;
-
   const measured_times* measured(const plan::sequence& s, std::size_t count) const {
     for (const auto& each : times_)
       if (each.sequence == s.name && each.microseconds.size() == count) return &each;
@@ -70,9 +36,6 @@ class plan_page : plan_page_parts {
 
   std::string header() const {
     const decoder_config& c = *table_.config;
-    const auto figure = [](const std::string& value, const std::string& what) {
-      return "<div><b>" + value + "</b><span>" + what + "</span></div>";
-    };
     std::string out = "<header><p class=\"mark\">intaglio plan</p><h1>" + escaped(model_) + "</h1><p>" +
                       std::to_string(c.num_hidden_layers) + " layers of width " + std::to_string(c.hidden_size) +
                       ", feed-forward " + std::to_string(c.intermediate_size) + ", " +
@@ -103,174 +66,9 @@ class plan_page : plan_page_parts {
     out +=
         " In the arena a value holds its bytes from the dispatch that writes it to the last that reads it; others take "
         "them over.</p>\n";
-    out += "<div class=\"scroll\">" + picture(s, all, times) + "</div>\n" + legend(all) + listing(all, times) +
+    out += "<div class=\"scroll\">" + picture(s, all, times).svg + "</div>\n" + legend(all) + listing(all, times) +
            "</section>\n";
     return out;
-  }
-
-  static double x_of(std::size_t index) { return left + static_cast<double>(index) * column_width; }
-
-  /// Brackets above the columns that say how often they run, and the frame around the layers.
-  static std::string brackets(const plan::sequence& s, double total) {
-    std::string out;
-    const auto bracket = [&](std::size_t first, std::size_t count, const std::string& text) {
-      if (count == 0) return;
-      const double from = x_of(first) + 4, to = x_of(first + count) - 6;
-      out += "<path class=\"bracket\" d=\"M" + px(from) + " 24 V18 H" + px(to) + " V24\"/>" +
-             label((from + to) / 2, 13, "bracket-text", text) + "\n";
-    };
-    bracket(0, s.prologue.size(), "once");
-    const std::size_t middle = s.recorded()[1].size();
-    if (!s.resident.empty()) bracket(s.prologue.size(), middle, "all " + std::to_string(s.layers) + " layers");
-    std::size_t first = s.prologue.size();
-    for (std::uint8_t kind = 0; s.resident.empty() && kind < s.pattern.kinds(); ++kind) {
-      const auto part = s.block(kind);
-      if (!part.empty()) bracket(first, part.size(), "\u00d7 " + std::to_string(s.times(part.front())) + " layers");
-      first += part.size();
-    }
-    bracket(s.prologue.size() + middle, s.epilogue.size(), "once");
-    if (middle != 0)
-      out += "<rect class=\"period\" x=\"" + px(x_of(s.prologue.size())) + "\" y=\"26\" width=\"" +
-             px(static_cast<double>(middle) * column_width - 2) + "\" height=\"" + px(total - 34) + "\" rx=\"8\"/>\n";
-    return out;
-  }
-
-  std::string picture(const plan::sequence& s, const std::vector<column>& all, const measured_times* times) const {
-    // Address space: one band between neighbouring borders, as tall as the logarithm of its bytes, so that small values
-    // stay legible.
-    std::set<std::uint64_t> borders{0, s.arena_bytes};
-    for (const auto& v : s.values) borders.insert({v.offset, v.offset + v.bytes});
-    std::map<std::uint64_t, double> height_at;
-    double height = 0;
-    std::uint64_t before = 0;
-    for (const std::uint64_t at : borders) {
-      if (at != 0) height += std::max(18.0, 5.0 * std::log2(static_cast<double>(at - before) / 256.0 + 1));
-      height_at[at] = height;
-      before = at;
-    }
-    const double width = left + static_cast<double>(all.size()) * column_width + gap;
-    const double total = map_top + height + 24;
-    std::string out = "<svg role=\"img\" aria-label=\"" + std::string(s.name) + " sequence\" width=\"" + px(width) +
-                      "\" height=\"" + px(total) + "\" viewBox=\"0 0 " + px(width) + " " + px(total) + "\">\n";
-
-    out += brackets(s, total);
-    double largest = 1e-9;
-    for (std::size_t i = 0; i < all.size(); ++i)
-      largest = std::max(largest, all[i].repeats * (times != nullptr ? times->microseconds[i]
-                                                                     : static_cast<double>(all[i].call->weight_bytes)));
-    out += label(left - 12, bars_top + 12, "axis", times != nullptr ? "time" : "weights") +
-           label(left - 12, map_top - 10, "axis", "arena");
-    for (std::size_t i = 0; i < all.size(); ++i) out += column_picture(all[i], i, x_of(i), largest, times);
-
-    for (const auto& [at, y] : height_at) {
-      out += "<path class=\"grid\" d=\"M" + px(left - 6) + " " + px(map_top + y) + " H" + px(width - gap) + "\"/>";
-      out += label(left - 12, map_top + y + 4, "axis", size_text(at));
-    }
-    for (const auto& v : s.values) {
-      const double x = x_of(v.first) + 4, y = map_top + height_at[v.offset] + 1.5;
-      const double w = x_of(std::min<std::size_t>(v.last + 1, all.size())) - 6 - x,
-                   h = height_at[v.offset + v.bytes] - height_at[v.offset] - 3;
-      const std::string name(v.name.view());
-      out += box(x, y, w, h, "value",
-                 name + ": " + std::string(intaglio::name(v.type)) + " x " + std::to_string(v.width) + " a token, " +
-                     size_text(v.bytes) + " at " + std::to_string(v.offset) + ", dispatches " +
-                     std::to_string(v.first) + " to " + std::to_string(v.last));
-      const auto room = static_cast<std::size_t>(std::max(2.0, w / 6.6 - 1));
-      const std::string text = name + "  " + std::string(intaglio::name(v.type)) + "[" + std::to_string(v.width) + "]";
-      out += label(x + 7, y + h / 2 + 4, "value-text", cut(text.size() <= room ? text : name, room)) + "\n";
-    }
-    return out + "</svg>";
-  }
-
-  std::string column_picture(const column& of, std::size_t index, double x, double largest,
-                             const measured_times* times) const {
-    const plan::dispatch& d = *of.call;
-    const std::string kernel(kernels::interface_of(d.kernel).name);
-    const double wide = column_width - 10;
-    std::string out;
-    if (d.barrier)
-      out += "<path class=\"barrier\" d=\"M" + px(x) + " " + std::to_string(card_top) + " v" +
-             std::to_string(card_height) + "\"><title>barrier: waits for all earlier dispatches</title></path>";
-    const std::string names = rule_names(d);
-    out += box(x + 4, card_top, wide, card_height, "card " + kernel,
-               kernel + " " + std::string(d.label.view()) + (names.empty() ? "" : ", fused by " + names));
-    out += label(x + wide - 4, card_top + card_height - 10, "number", std::to_string(index)) +
-           label(x + 13, card_top + 19, "kernel", kernel);
-    std::string words(d.label.view());
-    if (words.ends_with(".weight")) words.resize(words.size() - 7);
-    double y = card_top + 38;
-    for (int line = 0; line < 2 && !words.empty(); ++line, y += 15) {  // tensors break at their +
-      std::size_t end = words.size();
-      if (end > 18) {
-        end = words.rfind('+', 17);
-        end = end == std::string::npos ? 18 : end + 1;
-      }
-      out += label(x + 13, y, "tensors", line == 1 ? cut(words, 18) : words.substr(0, end));
-      words.erase(0, end);
-    }
-    out += label(x + 13, card_top + card_height - 10, "small",
-                 std::to_string(d.groups[0]) + (d.groups[1] > 1 ? " \u00d7 " + std::to_string(d.groups[1]) : "") +
-                     (d.groups[0] * d.groups[1] == 1 ? " group" : " groups"));
-    const double each = times != nullptr ? times->microseconds[index] : static_cast<double>(d.weight_bytes),
-                 value = each * of.repeats;
-    const double height = value <= 0 ? 0 : std::max(2.0, (bars_height - 18) * value / largest);
-    out += box(x + 4, bars_top + bars_height - height, wide, height, "bar " + kernel);
-    std::string text = times == nullptr ? (d.weight_bytes == 0 ? "" : size_text(d.weight_bytes))
-                                        : fixed(each, each < 100 ? 1 : 0) + " \u00b5s";
-    if (!text.empty() && of.repeats > 1) text += " \u00d7 " + std::to_string(of.repeats);
-    double top = height;
-    if (times != nullptr && times->sequence.starts_with("decode") && times->stream_bytes_per_second > 0 &&
-        d.weight_bytes != 0 && value > 0) {  // wide passes read weights for many tokens
-      const double limit = of.repeats * static_cast<double>(d.weight_bytes) / times->stream_bytes_per_second * 1e6;
-      const double at = (bars_height - 18) * std::min(limit, largest) / largest;
-      top = std::max(top, at);
-      out +=
-          "<path class=\"limit\" d=\"M" + px(x + 4) + " " + px(bars_top + bars_height - at) + " h" + px(wide) + "\"/>";
-      text += ", " + fixed(100 * limit / value, 0) + " %";
-    }
-    return out + label(x + 4 + wide / 2, bars_top + bars_height - top - 5, "bar-text", text) + "\n";
-  }
-
-  static std::string listing(const std::vector<column>& all, const measured_times* times) {
-    std::string out =
-        "<details><summary>Every dispatch as a table</summary><div "
-        "class=\"scroll\"><table><thead><tr><th>#</th><th>kernel</th><th>tensors</th><th>times</th><th>barrier</"
-        "th><th>groups</"
-        "th><th>weights</th><th>rules</th>";
-    out += times != nullptr ? "<th>\u00b5s</th></tr></thead><tbody>" : "</tr></thead><tbody>";
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const plan::dispatch& d = *all[i].call;
-      out += "<tr><td>" + std::to_string(i) + "</td><td>" + std::string(kernels::interface_of(d.kernel).name) +
-             "</td><td>" + escaped(d.label.view()) + "</td><td>" + std::to_string(all[i].repeats) + "</td><td>" +
-             (d.barrier ? "yes" : "") + "</td><td>" + std::to_string(d.groups[0]) + " \u00d7 " +
-             std::to_string(d.groups[1]) + "</td><td>" + plan::explanation::number(d.weight_bytes) + "</td><td>" +
-             rule_names(d) + "</td>" + (times != nullptr ? "<td>" + fixed(times->microseconds[i], 1) + "</td>" : "") +
-             "</tr>";
-    }
-    return out + "</tbody></table></div></details>\n";
-  }
-
-  std::string memory() const {
-    const std::uint64_t cache = table_.cache_bytes(), arena = table_.arena_bytes();
-    const std::pair<std::string, std::uint64_t> parts[] = {
-        {"weights", table_.weight_bytes()},
-        {"KV cache of " + std::to_string(table_.context) + " positions", cache},
-        {"arena", arena},
-        {"state", table_.state_bytes()}};
-    double total = 0;
-    for (const auto& each : parts) total += static_cast<double>(each.second);
-    std::string out = "<h2>Device memory: " + bytes_text(total) + "</h2><div class=\"stack\">";
-    int index = 0;
-    for (const auto& each : parts)
-      out += "<div class=\"part" + std::to_string(index++) +
-             "\" style=\"flex-grow:" + fixed(1000 * static_cast<double>(each.second) / total, 3) + "\" title=\"" +
-             each.first + "\"></div>";
-    out += "</div><p class=\"legend\">";
-    index = 0;
-    for (const auto& each : parts)
-      out += "<span><i class=\"part" + std::to_string(index++) + "\"></i>" + each.first + ", " +
-             size_text(each.second) + "</span>";
-    return out + "</p>\n";
   }
 
   std::string rules() const {

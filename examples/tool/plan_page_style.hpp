@@ -51,6 +51,9 @@ svg .bracket-text{fill:var(--soft);text-anchor:middle}
 svg .bar-text{fill:var(--soft);font-size:11px;text-anchor:middle}
 .bracket{fill:none;stroke:var(--soft)}
 .period{fill:var(--wash)}
+.pass{fill:var(--accent);fill-opacity:.17;stroke:var(--accent)}
+.crossing{fill:none;stroke:var(--accent);stroke-width:1.5;stroke-dasharray:5 3}
+svg .crossing-text{fill:var(--accent)}
 .grid{stroke:var(--line);stroke-dasharray:2 4}
 .barrier{stroke:var(--ink);stroke-width:2.5;stroke-linecap:round}
 .limit{stroke:var(--ink);stroke-width:1.5;stroke-dasharray:5 3}

@@ -8,6 +8,8 @@
 #ifdef INTAGLIO_MPI
 #include <intaglio/runtime/basic_session.hpp>  // engine.cpp's definitions are inline where it is one file with others
 #include <intaglio/runtime/mpi_stages.hpp>
+
+#include "stream_read.hpp"
 #endif
 
 namespace intaglio::tool {
@@ -20,11 +22,11 @@ basic_session session_over_ranks(const gpu::device& on, std::span<const plan::ta
   MPI_Initialized(&begun);
   if (begun == 0) MPI_Init(nullptr, nullptr);
   const mpi_ranks ranks;
-  if (ranks.rank() == 0) return mpi_session(ranks, on, tables, from, options, model.cut);
+  if (ranks.rank() == 0) return mpi_session(ranks, on, tables, from, options, {model.cut, &stream_read_rate});
   set_quiet();  // rank 0 says what there is to say
   session_options own = options;
   own.progress = {};
-  serve_mpi_stage(ranks, on, tables, from, own, model.cut);
+  serve_mpi_stage(ranks, on, tables, from, own, {model.cut, &stream_read_rate});
   throw stage_served{};
 }
 

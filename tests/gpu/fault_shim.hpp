@@ -255,6 +255,8 @@ inline PFN_vkGetInstanceProcAddr real_entry() {
 inline std::function<void(VkPhysicalDeviceLimits&)> lowering;
 /// The VkDriverId that devices say they are of, where it is not zero.
 inline VkDriverId reported_driver{};
+/// The type that devices say they are of, where it is not VK_PHYSICAL_DEVICE_TYPE_OTHER.
+inline VkPhysicalDeviceType reported_type{};
 
 /// While it lives, devices say that they have at most these limits. 0: what the driver says. The driver keeps its own.
 struct lowered_limits {
@@ -341,6 +343,9 @@ struct wrapped<Which, Does, Result(VKAPI_PTR*)(Arguments...)> {
         }
       }
       return result;
+    } else if constexpr (Which == id::vkGetPhysicalDeviceProperties) {
+      real.load()(arguments...);
+      if (reported_type != VkPhysicalDeviceType{}) std::get<1>(given)->deviceType = reported_type;
     } else if constexpr (Which == id::vkGetPhysicalDeviceProperties2) {
       real.load()(arguments...);
       if (lowering) lowering(std::get<1>(given)->properties.limits);

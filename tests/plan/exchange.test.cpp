@@ -16,6 +16,7 @@
 #include "intaglio/models/llama.hpp"
 #include "places.hpp"
 #include "plan/resident_batch.hpp"
+#include "plan/shader_constants.hpp"
 
 using namespace intaglio;
 using Catch::Matchers::ContainsSubstring;
@@ -132,6 +133,28 @@ void check_order(const plan::table& table) {
     first.accesses[first.access_count++] = {what.where, false, what.slot, what.offset, 4, what.layer_stride};
     CHECK_THAT(found(early), ContainsSubstring("to be written before it is waited for, found step 0 that waits"));
   }
+  // A second writer of a value, whole or of its last word alone.
+  for (std::size_t n = kernels::layers_coded::first_exchanged; n <= kernels::layers_coded::last_exchanged; ++n)
+    for (const bool whole : {true, false}) {
+      CAPTURE(n, whole);
+      const plan::operand& what = one.arguments[n];
+      const auto writes = [&](const plan::access& a) {
+        return a.write && a.where == what.where && a.offset == what.offset && a.layer_stride == what.layer_stride;
+      };
+      auto twice = period;
+      std::uint64_t bytes = 0;
+      std::size_t writer = 0;
+      for (std::size_t i = 0; i < twice.size(); ++i)
+        for (std::size_t k = 0; k < twice[i].access_count; ++k)
+          if (writes(twice[i].accesses[k])) writer = i, bytes = twice[i].accesses[k].bytes;
+      REQUIRE(bytes > 4);
+      const std::size_t other = writer + 1 == twice.size() ? 0 : twice.size() - 1;
+      plan::dispatch& to = twice[other];
+      REQUIRE(to.access_count < plan::max_accesses);
+      to.accesses[to.access_count++] = {
+          what.where, true, what.slot, what.offset + (whole ? 0 : bytes - 4), whole ? bytes : 4, what.layer_stride};
+      CHECK_THAT(found(twice), ContainsSubstring("to be written once, found step"));
+    }
 }
 
 /// Names of a shader's ranges in their order, those under `normed` alone or not.
@@ -149,6 +172,24 @@ std::vector<std::string> places_of(const std::string& shader, bool normed) {
   for (std::sregex_iterator each(block.begin(), block.end(), place), none; each != none; ++each)
     out.push_back((*each)[1]);
   return out;
+}
+/// The offsets of the plan's places are those that the shader computes from the same constants.
+void check_offsets(const plan::planned& made, const std::string& shader, bool normed) {
+  const plan::dispatch& all = made.table().resident_batch.resident[0];
+  CAPTURE(shader, normed);
+  std::map<std::string, std::uint64_t> constants;
+  const kernels::kernel_interface& face = kernels::interface_of(all.kernel);
+  for (std::size_t i = 0; i < face.specialization_count(); ++i)
+    constants.emplace(face.specialization[i].name, all.specialization[i]);
+  shader_constants of(shader, normed ? std::set<std::string>{"INNER_NORMS"} : std::set<std::string>{}, constants);
+  std::uint64_t at = 0;
+  std::string_view before;
+  const kernels::exchange_places places = plan::verification::exchange_of(all);
+  for (const kernels::exchange_place& each : places.all()) {
+    CAPTURE(each.name);
+    if (each.name != before) CHECK(of(std::string(each.name) + "_at") == at);
+    at += each.bytes, before = each.name;
+  }
 }
 std::vector<std::string> names_of(const plan::planned& made) {
   std::vector<std::string> out;
@@ -181,7 +222,8 @@ TEST_CASE("what a token's workgroups exchange is proven", "[plan][resident]") {
   }
 }
 
-TEST_CASE("what a batch's workgroups exchange is proven, in the shader's order", "[plan][resident]") {
+TEST_CASE("what a batch's workgroups exchange is proven, in the shader's order and at its offsets",
+          "[plan][resident]") {
   const auto f16 = [](std::uint32_t slot_count) {
     return plan::batch_shape{.slot_count = slot_count, .coded_products = plan::chunk_arithmetic::f16};
   };
@@ -203,4 +245,9 @@ TEST_CASE("what a batch's workgroups exchange is proven, in the shader's order",
   CHECK(names_of(batch_normed) == places_of("layers_batch.comp", true));
   CHECK(names_of(many) == places_of("layers_batch.comp", false));
   CHECK(names_of(ternary) == places_of("layers_ternary_rows.comp", false));
+  check_offsets(rows_normed, "layers_rows.comp", true);
+  check_offsets(few, "layers_rows.comp", false);
+  check_offsets(batch_normed, "layers_batch.comp", true);
+  check_offsets(many, "layers_batch.comp", false);
+  check_offsets(ternary, "layers_ternary_rows.comp", false);
 }

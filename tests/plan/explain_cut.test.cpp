@@ -9,12 +9,24 @@
 
 using namespace intaglio;
 
-TEST_CASE("a cut is said in words, with its bytes") {
-  const plan::planned made =
+namespace {
+
+/// A model of 3 layers in two stages.
+struct cut_model {
+  plan::planned made =
       families::planned_of(llama_tiny, {dtype::q8_0, dtype::f16, dtype::f16}, "tiny", plan::profiles::cpu, 128);
   std::vector<std::shared_ptr<const plan::stage>> parts;
-  for (const plan::layer_range each : {plan::layer_range{0, 2}, {2, 3}})
-    parts.push_back(std::make_shared<const plan::stage>(made.table(), each));
+  cut_model() {
+    for (const plan::layer_range each : {plan::layer_range{0, 2}, {2, 3}})
+      parts.push_back(std::make_shared<const plan::stage>(made.table(), each));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a cut is said in words, with its bytes") {
+  const cut_model model;
+  const auto& parts = model.parts;
   const plan::table &first = parts[0]->table(), &last = parts[1]->table();
   const auto bytes = [](const plan::table& t) {
     using plan::explanation::number;
@@ -30,4 +42,20 @@ TEST_CASE("a cut is said in words, with its bytes") {
             "  through host memory: the host waits for the pass of stage 0, then submits that of stage 1\n"
             "stage 1 on B, profile cpu: layers 2 to 2, head, sampler\n  device memory: " +
             second);
+}
+
+TEST_CASE("a cut as JSON has an array of stages, each with its plan and what it gives to the next") {
+  const cut_model model;
+  const std::string first = plan::explain_json(model.parts[0]->table(), "tiny"),
+                    last = plan::explain_json(model.parts[1]->table(), "tiny");
+  CHECK(first != last);
+  CHECK(plan::explain_cut_json(model.parts, std::array<std::string, 1>{"A \"B\""}, "name") ==
+        "{\"model\":\"name\",\"stages\":[{\"stage\":0,\"device\":\"A \\\"B\\\"\",\"first_layer\":0,\"end_layer\":2,"
+        "\"embedding\":true,\"head\":false,\"gives\":{\"type\":\"f32\",\"width\":256,\"token_bytes\":1024,"
+        "\"chunk_tokens\":32,\"chunk_bytes\":32768,\"wait\":\"through host memory: the host waits for the pass of "
+        "stage 0, then submits that of stage 1\"},\"plan\":" +
+            first +
+            "},{\"stage\":1,\"device\":null,\"first_layer\":2,\"end_layer\":3,\"embedding\":false,\"head\":true,"
+            "\"gives\":null,\"plan\":" +
+            last + "}]}");
 }

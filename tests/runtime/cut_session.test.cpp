@@ -2,22 +2,79 @@
 // Models cut over several devices: the driver's one device, opened several times.
 #include "intaglio/runtime/cut_session.hpp"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_all.hpp>
 #include <deque>
+#include <mutex>
+#include <utility>
 
 #include "conformance.hpp"
 #include "gpu/checked_device.hpp"
 #include "gpu/failing_new.hpp"
 #include "intaglio/families/file_types.hpp"
 #include "intaglio/runtime/basic_session.hpp"
+#include "runtime/logits_apart.hpp"
 #include "shared.hpp"
 #include "temporary_folder.hpp"
 
 using namespace intaglio;
 using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// What was read of files while one lives: begin and end of each range, by the program's own pread below.
+class read_ranges {
+ public:
+  read_ranges() { current() = this; }
+  read_ranges(const read_ranges&) = delete;
+  read_ranges& operator=(const read_ranges&) = delete;
+  ~read_ranges() { current() = nullptr; }
+  static read_ranges*& current() {
+    static read_ranges* one = nullptr;
+    return one;
+  }
+  void note(std::uint64_t begin, std::uint64_t end) {
+    const std::lock_guard own(guard_);
+    list_.push_back({begin, end});
+  }
+  /// Bytes of the file below `size` that were read so often: [0] never, [1] once, [2] twice or more.
+  std::array<std::uint64_t, 3> times(std::uint64_t from, std::uint64_t to) const {
+    std::vector<std::pair<std::uint64_t, int>> borders;
+    for (const auto& [begin, end] : list_)
+      if (const std::uint64_t a = (std::max)(begin, from), b = (std::min)(end, to); a < b)
+        borders.insert(borders.end(), {{a, 1}, {b, -1}});
+    std::sort(borders.begin(), borders.end());
+    std::array<std::uint64_t, 3> out{};
+    int depth = 0;
+    std::uint64_t at = from;
+    for (const auto& [place, step] : borders) {
+      out[static_cast<std::size_t>((std::min)(depth, 2))] += place - at;
+      at = place, depth += step;
+    }
+    out[0] += to - at;
+    return out;
+  }
+
+ private:
+  std::mutex guard_;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> list_;
+};
+
+}  // namespace
+
+/// Instead of the C library's: io::mapped_file reads by it.
+extern "C" ssize_t pread(int file, void* to, std::size_t size, off_t at) {
+  const long got = syscall(SYS_pread64, file, to, size, at);
+  if (read_ranges* const noted = read_ranges::current(); noted != nullptr && got > 0)
+    noted->note(static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(at + got));
+  return got;
+}
 
 namespace {
 
@@ -120,6 +177,25 @@ TEST_CASE("a model that is cut over two and three devices gives the bits of the 
         whole.generate(ids, {.max_tokens = 8, .stop_at_end = false}).ids);
 }
 
+TEST_CASE("stages read each range of a file once, the last one a tied head too", "[once]") {
+  const auto [name, tied] = GENERATE(table<std::string, bool>(
+      {{"gemma3-tiny/gguf/gemma3-tiny-q8_0.gguf", true}, {"llama-tiny/gguf/llama-tiny-q4_0.gguf", false}}));
+  INFO(name);
+  const planned_file plans(conformance(name.substr(0, name.find('/'))) / name.substr(name.find('/') + 1));
+  const io::checkpoint_tensor& embedding = *plans.file.find("token_embd.weight");
+  const auto [file, begin] = std::pair{embedding.stored.file, embedding.stored.offset};
+  const std::uint64_t end = begin + embedding.stored.bytes;
+  const devices on(3);
+  const std::uint64_t layers = plans.file.config().num_hidden_layers;
+  read_ranges seen;
+  const basic_session cut = cut_session(on.list, plans.tables, plans.file, {.cache_folder = ""},
+                                        {.after = {1, static_cast<std::uint32_t>(layers - 1)}});
+  const auto all = seen.times(0, file->size()), its = seen.times(begin, end);
+  CHECK(its[tied ? 2 : 1] == end - begin);
+  CHECK(all[2] == its[2]);
+  CHECK(all[1] + all[2] > file->size() / 2);
+}
+
 namespace {
 
 planned_file& bitnet_tiny() {
@@ -138,6 +214,41 @@ basic_session shimmed_cut(const session_options& wish) {
 generation some_tokens(basic_session& of) { return of.generate(prompt, {.max_tokens = 5, .stop_at_end = false}); }
 
 }  // namespace
+
+TEST_CASE("stages of two device classes: each device has its own plan, and the tokens are those of the whole",
+          "[once]") {
+  const planned_file plans(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf");
+  const gpu::device cpu;
+  const gpu::device as_gpu = [] {
+    gpu::device_options options;
+    options.entry = &faults::entry;
+    faults::the_shim().reset();
+    faults::reported_type = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+    gpu::device out(options);
+    faults::reported_type = {};
+    return out;
+  }();
+  const auto ids = some_ids(40, plans.file.config().vocab_size);
+  const generate_options wish{.max_tokens = 8, .stop_at_end = false};
+  basic_session whole(cpu, plans.tables, plans.file, {.cache_folder = ""});
+  const auto expected = whole.logits(ids).logits;
+  whole.reset();
+  const auto tokens = whole.generate(ids, wish).ids;
+  const std::array on{as_gpu, cpu};
+  const cut_options where{.after = {3}};
+  const runtime::device_cut cut = runtime::cut_over(on, plans.tables, where);
+  CHECK(cut.stages[0]->table().profile == "portable");
+  CHECK(cut.stages[1]->table().profile == "cpu");
+  {
+    basic_session session = cut_session(on, plans.tables, plans.file, {.cache_folder = ""}, where);
+    const logit_distance found = logits_apart(session.logits(ids).logits, std::span<const float>(expected));
+    INFO(found.apart << " of " << found.largest);
+    CHECK(found.apart < 0.01 * found.largest);
+    session.reset();
+    CHECK(session.generate(ids, wish).ids == tokens);
+  }
+  faults::the_shim().reset();
+}
 
 TEST_CASE("a device of a cut is lost, in each stage, in a prompt and in decode", "[once]") {
   const temporary_folder folder;

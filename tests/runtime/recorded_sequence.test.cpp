@@ -312,4 +312,47 @@ TEST_CASE("a dispatch that no plan was proven with is not recorded", "[runtime][
   CHECK_THROWS_AS(runtime::expect_as_proven(bitnet_tiny_portable_table().decode.prologue.front(), kernel),
                   argument_error);
   CHECK_THROWS_AS(kernels.of(other), argument_error);
+  CHECK(kernels.module_hash(decode.prologue.front()) == kernel.module_hash());
+  CHECK(kernels.of(decode.epilogue.front()).module_hash() != kernel.module_hash());
+}
+
+TEST_CASE("what is recorded is compared with the plan in every session: module, constants, grid and addresses",
+          "[runtime][gpu]") {
+  const checked_device on;
+  const plan::device_plan plan(bitnet_tiny_portable_table(), gpu_class(on.device));
+  const plan::sequence& decode = plan.table().decode;
+  const runtime::address_table addresses = places(plan.table());
+  runtime::kernel_set kernels(on.device);
+  kernels.add(std::array{&decode}, nullptr);
+  const runtime::recorded_sequence made =
+      runtime::record_sequence(on.device, plan.table(), decode, kernels, addresses, nullptr, false, decode.repeats());
+  REQUIRE(made.size() == 1);
+  std::vector<runtime::planned_step> steps =
+      runtime::planned_steps(decode, 0, decode.repeats(), kernels::sample_form::any);
+  const auto expect = [&](const runtime::address_table& from) {
+    runtime::expect_recorded(plan.table(), kernels, from, steps, made.segments.front());
+  };
+  expect(addresses);
+  const std::size_t product = decode.prologue.size();  // the first dispatch of a layer
+  const auto others = Catch::Matchers::MessageMatches(
+      Catch::Matchers::ContainsSubstring("dispatch " + std::to_string(product) + ": expected module, constants"));
+  plan::dispatch changed = *steps[product].call;
+  changed.groups[0] += 1;
+  const auto refused = [&] { CHECK_THROWS_MATCHES(expect(addresses), argument_error, others); };
+  steps[product].call = &changed;
+  refused();
+  changed = decode.period.front();
+  changed.push[0].offset += 4;
+  refused();
+  steps[product] = {&decode.period.front(), 1};  // another layer's addresses
+  refused();
+  steps[product] = {&decode.period[1], 0};  // another kernel's module
+  refused();
+  steps[product] = {&decode.period.front(), 0};
+  expect(addresses);
+  runtime::address_table moved = addresses;
+  moved.arena += 256;
+  CHECK_THROWS_AS(expect(moved), argument_error);
+  steps.pop_back();
+  CHECK_THROWS_AS(expect(addresses), argument_error);
 }

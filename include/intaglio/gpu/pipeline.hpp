@@ -3,6 +3,7 @@
 // addresses. Threads make many at once, since the drivers' compilers are slow.
 #pragma once
 
+#include <intaglio/gpu/cache_file.hpp>
 #include <intaglio/gpu/pipeline_cache.hpp>
 #include <intaglio/gpu/pipeline_demands.hpp>
 
@@ -27,6 +28,11 @@ struct pipeline_description {
   bool keep_statistics = false;              ///< for pipeline::statistics
 };
 
+/// A hash that tells modules apart.
+inline std::uint64_t hash_of_module(std::span<const std::byte> spirv) {
+  return detail::checksum({reinterpret_cast<const char*>(spirv.data()), spirv.size()});
+}
+
 /// A compute pipeline and its layout.
 class pipeline {
  public:
@@ -36,6 +42,8 @@ class pipeline {
   const std::string& name() const noexcept { return name_; }
   /// The specialization constants of the pipeline.
   std::span<const specialization> constants() const noexcept { return constants_; }
+  /// hash_of_module of the module that the driver was given.
+  std::uint64_t module_hash() const noexcept { return module_hash_; }
   std::uint32_t push_constant_bytes() const noexcept { return push_constant_bytes_; }
   /// True where the driver reported that the cache held the pipeline.
   bool cached() const noexcept { return cached_; }
@@ -107,7 +115,7 @@ class pipeline {
                             VkPipelineCache cache) {
     on->require_alive("make a pipeline");
     check_limits(*on, of);
-    name_ = of.name;
+    name_ = of.name, module_hash_ = hash_of_module(of.spirv);
     push_constant_bytes_ = of.push_constant_bytes;
     constants_.assign(of.constants.begin(), of.constants.end());
 
@@ -178,6 +186,7 @@ class pipeline {
   owned_handle<VkPipeline, &dispatch_table::vkDestroyPipeline> pipeline_;
   std::string name_;
   std::vector<specialization> constants_;
+  std::uint64_t module_hash_ = 0;
   std::uint32_t push_constant_bytes_ = 0;
   bool cached_ = false;
   bool keeps_statistics_ = false;

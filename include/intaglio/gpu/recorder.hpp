@@ -64,6 +64,15 @@ class timestamps {
   std::uint32_t capacity_ = 0;
 };
 
+/// A hash of what a dispatch runs and on what. @param module hash_of_module  @param push the push constants
+inline std::uint64_t hash_of_dispatch(std::uint64_t module, std::span<const specialization> constants,
+                                      const std::array<std::uint32_t, 3>& groups, std::span<const std::byte> push) {
+  const auto mixed = [](std::uint64_t hash, std::span<const std::byte> bytes) {
+    return detail::checksum({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, hash);
+  };
+  return mixed(mixed(mixed(module, std::as_bytes(constants)), std::as_bytes(std::span(groups))), push);
+}
+
 /// A finished command buffer. It may be in flight several times at once; everything that it refers to must outlive its
 /// last run.
 class recording {
@@ -71,12 +80,14 @@ class recording {
   recording() = default;
   recording(recording&& other) noexcept
       : pool_(std::move(other.pool_)), commands_(std::exchange(other.commands_, nullptr)),
-        name_(std::move(other.name_)), dispatches_(other.dispatches_), points_(other.points_) {}
+        name_(std::move(other.name_)), dispatches_(std::move(other.dispatches_)), points_(other.points_) {}
   recording& operator=(recording&&) noexcept = default;
 
   VkCommandBuffer handle() const noexcept { return commands_; }
   const std::string& name() const noexcept { return name_; }
-  std::uint32_t dispatches() const noexcept { return dispatches_; }
+  std::uint32_t dispatches() const noexcept { return static_cast<std::uint32_t>(dispatches_.size()); }
+  /// hash_of_dispatch of each dispatch, in their order.
+  std::span<const std::uint64_t> dispatch_hashes() const noexcept { return dispatches_; }
   /// Number of timestamps that a run writes: one before the first dispatch, one after each, and those of
   /// recorder::stamp(); 0 without `timestamps`.
   std::uint32_t points() const noexcept { return points_; }
@@ -86,7 +97,7 @@ class recording {
   owned_handle<VkCommandPool, &dispatch_table::vkDestroyCommandPool> pool_;
   VkCommandBuffer commands_ = nullptr;
   std::string name_;
-  std::uint32_t dispatches_ = 0;
+  std::vector<std::uint64_t> dispatches_;  ///< their hashes
   std::uint32_t points_ = 0;
 };
 
@@ -130,10 +141,10 @@ class recorder {
     if (!push.empty())
       on_->call.vkCmdPushConstants(to, kernel.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
                                    static_cast<std::uint32_t>(push.size()), push.data());
-    if (out_.dispatches_ == 0) point();
+    if (out_.dispatches_.empty()) point();
     on_->call.vkCmdDispatch(to, groups[0], groups[1], groups[2]);
     on_->counters.recorded_commands += 2;
-    out_.dispatches_ += 1;
+    out_.dispatches_.push_back(hash_of_dispatch(kernel.module_hash(), kernel.constants(), groups, push));
     point();
     return *this;
   }
@@ -227,7 +238,8 @@ class recorder {
   void begin(std::string name) {
     on_->require_alive("record commands");
     out_.name_ = std::move(name);
-    out_.dispatches_ = out_.points_ = 0;
+    out_.dispatches_.clear();
+    out_.points_ = 0;
     if (out_.pool_)
       on_->check(on_->call.vkResetCommandPool(on_->handle, out_.pool_.get(), 0), "record anew", out_.name_);
     else make_pool();

@@ -53,10 +53,31 @@ constexpr kernels::layers::exchanged_arguments exchanged_arguments(const dispatc
   });
   return out;
 }
+/// The step after `writer` or before it that writes bytes which `writer` writes at an operand; the number of steps if
+/// there is none.
+constexpr std::size_t second_writer(std::span<const dispatch> steps, std::size_t writer, const operand& place) {
+  const auto written = [&](std::size_t step, auto&& by) {
+    for (std::size_t i = 0; i < steps[step].access_count; ++i)
+      if (const access& a = steps[step].accesses[i];
+          a.write && a.where == place.where && a.layer_stride == place.layer_stride && by(a))
+        return true;
+    return false;
+  };
+  std::uint64_t end = place.offset;
+  static_cast<void>(written(writer, [&](const access& a) {
+    if (a.offset == place.offset) end = a.offset + a.bytes;
+    return false;
+  }));
+  for (std::size_t step = 0; step < steps.size(); ++step)
+    if (step != writer &&
+        written(step, [&](const access& a) { return a.offset < end && place.offset < a.offset + a.bytes; }))
+      return step;
+  return steps.size();
+}
 /// Whether the steps of layers and layers_coded write each exchanged value in time. The values are results of q, k and
 /// v, of attention, of its projection, of gate and up, and of down, named by argument. A step must write each value.
 /// That step, or one between it and the writer of the previous value, must read the previous value. No step before the
-/// writer may wait for the value.
+/// writer may wait for the value, and no other step may write any byte of it.
 [[gnu::cold]] constexpr bool steps_follow(const sequence& s, const dispatch& all, text<256>& out) {
   const auto order = exchanged_arguments(all);
   if (order.count == 0) {
@@ -86,8 +107,15 @@ constexpr kernels::layers::exchanged_arguments exchanged_arguments(const dispatc
       std::size_t too_early = 0;  // first step that waits for this value
       while (too_early < writes && !touches(too_early, arguments[n], false)) ++too_early;
       if (writes < steps.size() && before && too_early == writes) {
-        from = writes + 1;
-        continue;
+        const std::size_t second = second_writer(steps, writes, arguments[n]);
+        if (second == steps.size()) {
+          from = writes + 1;
+          continue;
+        }
+        begin(out, s, all);
+        out.append("expected value ", n, " of those that workgroups wait for to be written once, found step ", writes,
+                   " and step ", second, " that write");
+        return false;
       }
       begin(out, s, all);
       if (writes < steps.size() && before) {

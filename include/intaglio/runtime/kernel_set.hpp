@@ -98,6 +98,12 @@ class kernel_set {
       throw argument_error("dispatch " + std::string(call.label.view()), "one whose pipeline is there", "another");
     return locations_[index].in->of(locations_[index].index);
   }
+  /// gpu::hash_of_module of the module that a dispatch was planned with. @error as of()
+  std::uint64_t module_hash(const plan::dispatch& call) const {
+    static_cast<void>(of(call));
+    const place& its = places_[find(keys_, key_of(call))];
+    return its.in->module_hash(its.index);
+  }
   std::size_t size() const noexcept { return keys_.size(); }
   module_source source() const noexcept { return source_; }
   std::uint32_t subgroup_size() const { return choose_subgroup(device_.limits()).size; }
@@ -131,7 +137,8 @@ class kernel_set {
     build(const gpu::device& on, module_source source, bool keep_statistics, std::vector<key> wanted,
           std::size_t first_count, gpu::pipeline_cache* cache, bool apart)
         : device_(on), source_(source), keep_statistics_(keep_statistics), wanted_(std::move(wanted)),
-          first_count_(first_count), cache_(cache), pipelines_(wanted_.size()), made_(wanted_.size()) {
+          first_count_(first_count), cache_(cache), pipelines_(wanted_.size()), made_(wanted_.size()),
+          module_hashes_(wanted_.size()) {
       if (apart) try {
           thread_ = joining_thread([this]() noexcept { run(); });
           return;
@@ -147,6 +154,10 @@ class kernel_set {
       changed_.wait(own, [&] { return made_[index] || ended_; });
       if (!made_[index]) std::rethrow_exception(failure_);
       return pipelines_[index];
+    }
+    std::uint64_t module_hash(std::size_t index) {
+      const std::lock_guard own(mutex_);
+      return module_hashes_[index];
     }
     bool made(std::size_t index) {
       const std::lock_guard own(mutex_);
@@ -195,6 +206,9 @@ class kernel_set {
                                 .required_subgroup_size = choose_subgroup(device_.limits()).required,
                                 .keep_statistics = keep_statistics_});
         order.push_back(i);
+        const std::uint64_t hash = gpu::hash_of_module(descriptions.back().spirv);
+        const std::lock_guard own(mutex_);
+        module_hashes_[i] = hash;
       }
       // The largest first: they take the longest.
       const auto larger = [&](std::size_t a, std::size_t b) {
@@ -222,9 +236,10 @@ class kernel_set {
     gpu::pipeline_cache* cache_;
     std::vector<gpu::pipeline> pipelines_;  ///< by wanted_
     std::vector<bool> made_;
+    std::vector<std::uint64_t> module_hashes_;  ///< by wanted_
     bool ended_ = false;
     std::exception_ptr failure_;
-    std::mutex mutex_;  ///< protects the four members above
+    std::mutex mutex_;  ///< protects the five members above
     std::condition_variable changed_;
     joining_thread thread_;  // destroyed first
   };

@@ -20,6 +20,16 @@
 #include "intaglio/runtime/mpi_link.hpp"
 
 namespace intaglio {
+
+/// Where a model is cut over ranks. All ranks have the same options.
+struct rank_cut_options {
+  /// number of layers in front of each cut (plan::stages_of); empty: chosen by the ranks' memory and rates
+  std::vector<std::uint32_t> after{};
+  /// Measures how many bytes a second a rank's device reads, or any other measure. Each rank calls it if the ranks'
+  /// devices have several names. Empty: all devices are alike.
+  std::function<double(const gpu::device&)> read_rate{};
+};
+
 namespace runtime {
 
 /// A rank's part of a cut; the cut is the same on all ranks.
@@ -35,14 +45,25 @@ using stage_listener = std::function<void(const plan::stage&)>;
 struct rank_offer {
   std::uint64_t memory_bytes = 0,
                 device = 0;  ///< device: equal for devices of one host that share memory, else different
+  std::uint64_t name = 0;    ///< of the device
   std::uint64_t model = 0;   ///< of the plans
   bool is_cpu = false;
 };
 
+/// The rates of the ranks' devices, in the order of the stages; all 1 if the devices are alike or the cut is given.
+inline std::vector<double> rates_of_ranks(const mpi_ranks& ranks, const gpu::device& on,
+                                          std::span<const rank_offer> offers, const rank_cut_options& wish,
+                                          std::chrono::seconds limit) {
+  const bool alike = std::all_of(offers.begin(), offers.end(),
+                                 [&](const rank_offer& each) { return each.name == offers.front().name; });
+  if (alike || !wish.after.empty()) return std::vector<double>(offers.size(), 1);
+  return ranks.of_stages(wish.read_rate ? wish.read_rate(on) : 1.0, limit);
+}
+
 /// @error argument_error: ranks with different models, an invalid cut; out_of_memory: this rank's stage does not fit
 /// @param limit how long the other ranks may take  @param groups groups of slots, for plans with a batch (plan::stage)
 inline rank_cut cut_over_ranks(const mpi_ranks& ranks, const gpu::device& on,
-                               std::span<const plan::table* const> tables, const std::vector<std::uint32_t>& after,
+                               std::span<const plan::table* const> tables, const rank_cut_options& wish,
                                std::chrono::seconds limit, std::uint32_t groups = 1) {
   rank_offer own;
   own.memory_bytes = available_memory(on);
@@ -52,11 +73,13 @@ inline rank_cut cut_over_ranks(const mpi_ranks& ranks, const gpu::device& on,
   MPI_Get_processor_name(host, &length);
   own.device = std::hash<std::string_view>{}({host, static_cast<std::size_t>(length)});
   for (const std::uint8_t byte : on.description().uuid) own.device = plan::mixed(own.device, byte);
+  own.name = std::hash<std::string_view>{}(on.label());
   const plan::device_class seen = class_of(on);  // g++ 14 takes the table for a part of it
   const plan::table& table = choose_table(tables, seen);
   for (const plan::table* const each : tables) own.model = plan::mixed(own.model, each->hash);
   const std::vector<rank_offer> all = ranks.of_stages(own, limit);
 
+  const std::vector<double> rates = rates_of_ranks(ranks, on, all, wish, limit);
   std::vector<plan::stage_costs> costs;
   std::vector<plan::stage_device> devices;
   for (const rank_offer& each : all) {
@@ -69,11 +92,11 @@ inline rank_cut cut_over_ranks(const mpi_ranks& ranks, const gpu::device& on,
     const auto same = static_cast<std::uint64_t>(
         std::count_if(all.begin(), all.end(), [&](const rank_offer& other) { return other.device == each.device; }));
     costs.emplace_back(*its);
-    devices.push_back({each.memory_bytes / same, 1});
+    devices.push_back({each.memory_bytes / same, rates[devices.size()]});
   }
   const auto layers = table.config->num_hidden_layers;
   const auto ranges =
-      plan::stages_of(layers, !after.empty() || all.size() == 1 ? after : plan::choose_cut(costs, devices));
+      plan::stages_of(layers, !wish.after.empty() || all.size() == 1 ? wish.after : plan::choose_cut(costs, devices));
   if (ranges.size() != all.size())
     throw argument_error("cut", "as many stages as ranks, " + std::to_string(all.size()),
                          std::to_string(ranges.size()));
@@ -125,16 +148,16 @@ inline stages_before ranks_before(const mpi_ranks& ranks, std::chrono::seconds l
 
 /// Makes rank 0's session over all ranks; the other ranks run serve_mpi_stage() meanwhile. The thread that uses the
 /// session calls MPI; the session must end before MPI does.
-/// @param after number of layers in front of each cut; empty: chosen by the ranks' memory
+/// @param wish where the model is cut
 /// @param limit how long rows of a pass may take; the slowest rank may load five times as long behind the others
 /// @error as cut_session; device_error naming a rank that failed or did not answer
 inline basic_session mpi_session(const mpi_ranks& ranks, const gpu::device& on,
                                  std::span<const plan::table* const> tables, const io::checkpoint& from,
-                                 const session_options& options = {}, const std::vector<std::uint32_t>& after = {},
+                                 const session_options& options = {}, const rank_cut_options& wish = {},
                                  std::chrono::seconds limit = std::chrono::seconds(120),
                                  runtime::module_source source = &runtime::modules_of<>) {
   return gpu::translated([&] {
-    const runtime::rank_cut cut = runtime::cut_over_ranks(ranks, on, tables, after, runtime::loading(limit));
+    const runtime::rank_cut cut = runtime::cut_over_ranks(ranks, on, tables, wish, runtime::loading(limit));
     if (ranks.size() == 1) return basic_session(on, tables, from, options, source);
     auto [body, run] = runtime::load_last_rank<runtime::executor>(ranks, on, cut, from, options, limit, source);
     body->run = std::move(run);
@@ -150,11 +173,10 @@ inline basic_session mpi_session(const mpi_ranks& ranks, const gpu::device& on,
 /// @error as cut_session: the program then ends the job (end_mpi_job)
 inline void serve_mpi_stage(const mpi_ranks& ranks, const gpu::device& on, std::span<const plan::table* const> tables,
                             const io::checkpoint& from, const session_options& options = {},
-                            const std::vector<std::uint32_t>& after = {},
-                            std::chrono::seconds limit = std::chrono::seconds(120),
+                            const rank_cut_options& wish = {}, std::chrono::seconds limit = std::chrono::seconds(120),
                             runtime::module_source source = &runtime::modules_of<>) {
   gpu::translated([&] {
-    const runtime::rank_cut cut = runtime::cut_over_ranks(ranks, on, tables, after, runtime::loading(limit));
+    const runtime::rank_cut cut = runtime::cut_over_ranks(ranks, on, tables, wish, runtime::loading(limit));
     runtime::expect_for_cut(from, options);
     const auto stage = runtime::load_front(on, cut.stage, from, options, source);
     runtime::agree_on_chunks(ranks, *cut.table, limit);

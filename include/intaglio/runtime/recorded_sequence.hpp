@@ -130,8 +130,75 @@ inline void expect_as_proven(const plan::dispatch& call, const gpu::pipeline& ke
              std::to_string(each.value));
 }
 
+/// The push constants of a dispatch.
+struct push_bytes {
+  std::array<std::byte, kernels::max_push_constant_bytes> bytes{};
+  std::size_t size = 0;
+  std::span<const std::byte> all() const { return std::span(bytes).first(size); }
+};
+inline push_bytes push_of(const plan::dispatch& call, const plan::table& table, const address_table& addresses,
+                          std::uint32_t layer) {
+  const kernels::kernel_interface& face = kernels::interface_of(call.kernel);
+  push_bytes out;
+  out.size = face.push_bytes();
+  for (std::size_t i = 0; i < face.push_count(); ++i) {
+    const std::uint64_t value = call.push[i].where == plan::region::none
+                                    ? kernels::unbound(face.push[i].type)
+                                    : addresses.resolve(call.push[i], table, layer);
+    std::memcpy(out.bytes.data() + face.push_offset(i), &value, sizeof value);
+  }
+  return out;
+}
+
+/// A dispatch of a segment and the layer that it computes.
+struct planned_step {
+  const plan::dispatch* call = nullptr;
+  std::uint32_t layer = 0;
+};
+/// The dispatches of a plan's sequence from repetition `first` to `end` - 1, with what is once before and behind all.
+/// @param form of the sampler
+inline std::vector<planned_step> planned_steps(const plan::sequence& of, std::uint32_t first, std::uint32_t end,
+                                               kernels::sample_form form) {
+  std::vector<planned_step> out;
+  const auto add = [&](std::span<const plan::dispatch> part, std::uint32_t layer) {
+    for (const plan::dispatch& call : part) out.push_back({&call, layer});
+  };
+  if (first == 0) add(of.prologue, 0);
+  for (std::uint32_t layer = first; layer < end; ++layer) add(of.stretch(layer), layer);
+  if (end != of.repeats()) return out;
+  add(of.epilogue, 0);
+  if (out.empty()) return out;
+  if (form == kernels::sample_form::greedy && !of.greedy.empty()) out.back().call = &of.greedy.front();
+  if (form == kernels::sample_form::interim && !of.interim.empty()) out.back().call = &of.interim.front();
+  return out;
+}
+
+/// Checks that a recording runs a plan's dispatches and nothing else: module, constants, workgroups and addresses of
+/// each one.
+/// @error argument_error naming the dispatch
+[[gnu::cold]] inline void expect_recorded(const plan::table& table, const kernel_set& kernels,
+                                          const address_table& addresses, std::span<const planned_step> steps,
+                                          const gpu::recording& found) {
+  const std::span<const std::uint64_t> hashes = found.dispatch_hashes();
+  if (hashes.size() != steps.size())
+    throw argument_error("recording " + found.name(), std::to_string(steps.size()) + " dispatches",
+                         std::to_string(hashes.size()));
+  std::array<gpu::specialization, kernels::max_specialization_constants> constants{};
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const plan::dispatch& call = *steps[i].call;
+    const std::size_t count = kernels::interface_of(call.kernel).specialization_count();
+    for (std::uint32_t id = 0; id < count; ++id) constants[id] = {id, call.specialization[id]};
+    if (gpu::hash_of_dispatch(kernels.module_hash(call), std::span(constants).first(count), call.groups,
+                              push_of(call, table, addresses, steps[i].layer).all()) != hashes[i])
+      throw argument_error(
+          "recording " + found.name() + ", dispatch " + std::to_string(i),
+          "module, constants, workgroups and addresses of " + std::string(call.label.view()) + " as they are planned",
+          "others");
+  }
+}
+
 /// Records a sequence of a plan that is fitted to the device: every dispatch with the module, constants and workgroups
-/// that were proven.
+/// that were proven, which is checked once it is recorded (expect_recorded).
 /// @param copy null, or where a probing sequence copies its states and logits; needs a chain of dispatches
 /// @param measure measures the time of every dispatch
 /// @param layers number of layers in a segment, 0: layers_per_segment()
@@ -165,17 +232,9 @@ inline void expect_as_proven(const plan::dispatch& call, const gpu::pipeline& ke
         for (const auto& call : part) {
           if (call.barrier && !fresh) to.barrier();
           fresh = false;
-          const kernels::kernel_interface& face = kernels::interface_of(call.kernel);
-          std::array<std::byte, kernels::max_push_constant_bytes> push;
-          for (std::size_t i = 0; i < face.push_count(); ++i) {
-            const std::uint64_t value = call.push[i].where == plan::region::none
-                                            ? kernels::unbound(face.push[i].type)
-                                            : addresses.resolve(call.push[i], table, layer);
-            std::memcpy(push.data() + face.push_offset(i), &value, sizeof value);
-          }
           const gpu::pipeline& kernel = kernels.of(call);
           expect_as_proven(call, kernel);
-          to.dispatch(kernel, std::span(push).first(face.push_bytes()), call.groups);
+          to.dispatch(kernel, push_of(call, table, addresses, layer).all(), call.groups);
           if (measure) out.dispatches.push_back({&call, layer, 0});
         }
       };
@@ -211,7 +270,9 @@ inline void expect_as_proven(const plan::dispatch& call, const gpu::pipeline& ke
               .copy(*copy->arena, of.logits_offset, *copy->to, copy->logits_at, copy->logits_bytes)
               .full_barrier();
       }
-      return to.finish();
+      gpu::recording made = to.finish();
+      expect_recorded(table, kernels, addresses, planned_steps(of, first, end, form), made);
+      return made;
     };
     for (std::uint32_t s = 0; s < count; ++s) {
       const bool last = s + 1 == count;
