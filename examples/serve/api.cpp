@@ -3,6 +3,8 @@
 
 #include <intaglio/core/error.hpp>
 
+#include <algorithm>
+
 #include "api_error.hpp"
 #include "request.hpp"
 #include "uri.hpp"
@@ -37,10 +39,11 @@ bool has_no_body(const http_request& head) {
 struct api::route {
   std::string_view method, path;
   http_reply (api::*handler)(const asked&);
-  bool of_model = false;  ///< asks a model, which is loaded for it
-  bool prefix = false;    ///< the path begins so
-  bool empty = false;     ///< a POST may have no body, which stands for an object without members
-  bool plain = false;     ///< computes with the model, and with no adapter of it
+  bool of_model = false;                       ///< asks a model, which is loaded for it
+  bool prefix = false;                         ///< the path begins so
+  bool empty = false;                          ///< a POST may have no body, which stands for an object without members
+  bool plain = false;                          ///< computes with the model, and with no adapter of it
+  std::string_view type = "application/json";  ///< of a POST's body
 };
 
 const std::vector<api::route>& api::routes() {
@@ -78,6 +81,7 @@ const std::vector<api::route>& api::routes() {
       {"POST", "/v1/trace", &api::trace, true, false, false, true},
       {"POST", "/tokenize", &api::tokenize, true},
       {"POST", "/detokenize", &api::detokenize, true},
+      {"POST", "/pdf-text", &api::pdf_text, false, false, false, false, "application/pdf"},
       {"GET", "/health", &api::health},
       {"GET", "/metrics", &api::exposition},
       {"GET", "/plan", &api::plan, true},
@@ -98,8 +102,7 @@ const api::route& api::route_of(const http_request& head) const {
   for (const route& each : routes())
     if (const route* found = look(each, each.prefix ? head.path.starts_with(each.path) : head.path == each.path))
       return *found;
-  for (const page_file& each : options_.pages)
-    if (const route* found = look(pages, head.path == each.path)) return *found;
+  if (const route* found = look(pages, is_page(head))) return *found;
   if (other == nullptr) throw api_error(404, "there is no such path here", {}, "unknown_path");
   api_error refusal(405, "method: expected " + std::string(other->method) + " for this path, found another", {},
                     "method_not_allowed");
@@ -107,16 +110,22 @@ const api::route& api::route_of(const http_request& head) const {
   throw refusal;
 }
 
+bool api::is_page(const http_request& head) const {
+  return std::any_of(options_.pages.begin(), options_.pages.end(),
+                     [&](const page_file& each) { return each.path == head.path; });
+}
+
 void api::admit(const http_request& head) {
-  require_access(options_.access, head, head.path != "/health");
+  // The page's files are the program's, and hold no secret: the page asks for the key itself.
+  require_access(options_.access, head, head.path != "/health" && !is_page(head));
   if (head.method == "OPTIONS" && !cors_fields(options_.access, head).empty()) return;
   const route& found = route_of(head);
   if (found.method != "POST" || (found.empty && has_no_body(head))) return;
   // Ollama asks for no type: its clients send none, and curl, with which its pages ask, that of a form. Pages of
   // elsewhere are refused by their Origin.
   const auto type = head.field("content-type");
-  if (!type.empty() && media_type(type) != "application/json" && !head.path.starts_with("/api/"))
-    throw api_error(415, "Content-Type: expected application/json, found another");
+  if (!type.empty() && media_type(type) != found.type && !head.path.starts_with("/api/"))
+    throw api_error(415, "Content-Type: expected " + std::string(found.type) + ", found another");
 }
 
 bool api::is_light(const http_request& head) const { return head.path == "/health" || head.path == "/metrics"; }
@@ -154,7 +163,7 @@ http_reply api::answer(const http_request& request, std::function<void()> wake) 
     return {.status = 204, .content_type = {}, .body = {}, .fields = {}, .pending = nullptr};
   const route& to = route_of(request);
   const auto of = std::make_shared<asked>(asked{request, std::move(wake)});
-  if (to.method == "POST")
+  if (to.method == "POST" && to.type == "application/json")
     of->body = to.empty && request.body.empty() ? json::object() : parse_json(request.body, options_.limit);
   if (!to.of_model) return run(to, *of);
   http_reply out;
@@ -191,7 +200,7 @@ http_reply api::error_reply(const api_error& error, const http_request& head) {
   out.status = error.status;
   if (error.retry_after) out.fields.emplace_back("Retry-After", std::to_string(*error.retry_after));
   if (!error.allow.empty()) out.fields.emplace_back("Allow", error.allow);
-  if (error.status == 401) out.fields.emplace_back("WWW-Authenticate", "Basic realm=\"intaglio\", charset=\"UTF-8\"");
+  if (error.status == 401) out.fields.emplace_back("WWW-Authenticate", "Bearer realm=\"intaglio\"");
   return out;
 }
 
@@ -203,9 +212,8 @@ std::vector<std::pair<std::string, std::string>> api::common_fields(const http_r
 }
 
 void api::answered(const http_request& request, int status, double seconds) {
-  bool known = false;
+  bool known = is_page(request);
   for (const route& each : routes()) known = known || request.path == each.path;
-  for (const page_file& each : options_.pages) known = known || request.path == each.path;
   counts_.request(known ? request.path : "other", status, seconds);
   if (options_.log) options_.log(request, status, seconds);
 }

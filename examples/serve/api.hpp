@@ -12,6 +12,7 @@
 #include "metrics.hpp"
 #include "model_set.hpp"
 #include "other_apis.hpp"
+#include "pdf_service.hpp"
 #include "token_engine.hpp"
 #include "walk_service.hpp"
 
@@ -59,6 +60,7 @@ class api : public http_application {
   class model_wait;
   static const std::vector<route>& routes();
   const route& route_of(const http_request& head) const;
+  bool is_page(const http_request& head) const;
 
   http_reply models(const asked& of);
   http_reply model(const asked& of);
@@ -84,6 +86,7 @@ class api : public http_application {
   http_reply slot_action(const asked& of);
   http_reply tokenize(const asked& of);
   http_reply detokenize(const asked& of);
+  http_reply pdf_text(const asked& of);
   http_reply health(const asked& of);
   http_reply exposition(const asked& of);
   http_reply plan(const asked& of);
@@ -123,6 +126,7 @@ class api : public http_application {
   metrics& counts_;
   api_options options_;
   response_store stored_;
+  pdf_service pdfs_;
 };
 
 }  // namespace intaglio::serve

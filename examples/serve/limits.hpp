@@ -29,6 +29,10 @@ struct limits {
   std::uint32_t completion_tokens = 0;                       ///< --max-completion-tokens; 0: the context
   std::uint32_t queue = 256;                                 ///< --queue: choices that wait
   static constexpr std::uint32_t shifted_tokens = 1u << 20;  ///< of a text that goes on behind the context's end
+  // Limits of the program that reads a PDF.
+  static constexpr unsigned pdf_seconds = 5;
+  static constexpr std::size_t pdf_text_bytes = std::size_t{1} << 20;
+  static constexpr std::uint64_t pdf_memory_bytes = std::uint64_t{512} << 20;
 };
 
 }  // namespace intaglio::serve

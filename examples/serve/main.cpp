@@ -221,7 +221,8 @@ void add_network_options(CLI::App& app, settings& to) {
   add("--tls-key", to.listen.private_key, "PEM file with the private key");
   add.group = "Access";
   add("--api-key", to.api.access.api_key,
-      "Key that every path but /health asks for (others see arguments: better --api-key-file or the environment)");
+      "Key that every path but /health and the page's files asks for (others see arguments: better --api-key-file or "
+      "the environment)");
   add("--api-key-file", to.api_key_file, "File whose first line is the key");
   add("--allow-host", to.api.access.hosts,
       "Names that clients may call the server by, besides localhost and addresses");
@@ -459,7 +460,8 @@ int main(int count, char** arguments) {
       "A language model behind OpenAI's, Anthropic's and Ollama's APIs and a web page, engraved for Vulkan.\nPaths: / "
       "(chat) "
       "/v1/chat/completions /v1/completions /v1/responses /v1/messages /v1/models /v1/infer /v1/trace /api/chat "
-      "/api/generate /api/tags /api/show /tokenize /detokenize /apply-template /props /slots /health /metrics /plan",
+      "/api/generate /api/tags /api/show /tokenize /detokenize /apply-template /pdf-text /props /slots /health "
+      "/metrics /plan",
       "intaglio-serve");
   settings wanted;
   add_options(app, wanted);

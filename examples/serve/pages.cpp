@@ -19,6 +19,7 @@
   take(highlight_js, "highlight.js", "/highlight.js", script)             \
   take(math_js, "math.js", "/math.js", script)                            \
   take(markdown_js, "markdown.js", "/markdown.js", script)                \
+  take(key_js, "key.js", "/key.js", script)                               \
   take(conversations_js, "conversations.js", "/conversations.js", script) \
   take(server_js, "server.js", "/server.js", script)                      \
   take(answer_js, "answer.js", "/answer.js", script)                      \

@@ -79,6 +79,7 @@ http_reply api::health(const asked&) {
     out["model"] = model->id;
     add(*only, out);
   }
+  out["pdf_bytes"] = pdfs_.there() ? options_.limit.body_bytes : 0;
   out["walk"] = options_.walks != nullptr && options_.walks->ready();
   out["queue"] = queue;
   out["running"] = running;

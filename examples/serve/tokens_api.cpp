@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// /apply-template, /tokenize and /detokenize: what a model is fed, without feeding it.
+// /apply-template, /tokenize, /detokenize and /pdf-text: what a model is fed, without feeding it.
 #include "api.hpp"
 
 #include <intaglio/io/unicode.hpp>
@@ -29,6 +29,14 @@ http_reply api::detokenize(const asked& of) {
   std::string text;
   io::append_replacing_invalid(text, bytes);
   return json_reply({{"content", text}});
+}
+
+http_reply api::pdf_text(const asked& of) {
+  const auto reply = std::make_shared<later_reply>(of.wake);
+  pdfs_.submit(of.request.body, reply);
+  http_reply out;
+  out.pending = reply;
+  return out;
 }
 
 }  // namespace intaglio::serve

@@ -4,15 +4,13 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 
 #include "../tool/walker.hpp"
+#include "job_line.hpp"
 
 namespace intaglio::serve {
 
@@ -28,20 +26,18 @@ class walk_service {
   /// many wait
   void submit(std::function<void(tool::walker&)> job);
   /// What running jobs look at between tokens.
-  bool stops() const { return stops_; }
+  bool stops() const { return line_.stops(); }
 
  private:
-  void answer_waiting();
+  void read_index();
 
-  static constexpr std::size_t most_waiting = 16;
   tool::model_options model_;
   std::string index_, failure_;  ///< failure_ under mutex_
   std::function<void(const std::string&, const std::string&)> log_;
   std::mutex mutex_;
-  std::condition_variable news_;
-  std::deque<std::function<void(tool::walker&)>> waiting_;
-  std::atomic<bool> ready_{false}, stops_{false};
-  std::thread thread_;
+  std::atomic<bool> ready_{false};
+  std::unique_ptr<tool::walker> walker_;
+  job_line line_;
 };
 
 }  // namespace intaglio::serve

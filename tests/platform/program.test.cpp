@@ -3,7 +3,9 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,4 +54,27 @@ TEST_CASE("program: what is on the PATH, and this one", "[program]") {
   child_program child;
   REQUIRE(child.start({"sh", "-c", "echo \"$INTAGLIO_TEST_VARIABLE\""}));
   CHECK(output_of(child) == "a b\n");
+}
+
+TEST_CASE("program: a limited one reads its input, and is ended at its limits", "[program]") {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> input(std::tmpfile(), &std::fclose);
+  REQUIRE(input);
+  std::fputs("from a file\n", input.get());
+  REQUIRE(std::fflush(input.get()) == 0);
+  const auto run = [&](const char* script, const process_limits& limits) {
+    return run_limited(limits, {"sh", "-c", script}, input.get());
+  };
+  const process_limits usual{.seconds = 60};
+  for (int twice = 0; twice < 2; ++twice) {
+    const limited_result found = run("cat; ls /proc/self/fd | wc -l", usual);
+    CHECK(found.done);
+    CHECK(found.text == "from a file\n4\n");  // three streams, and the folder that is listed
+  }
+  CHECK(run("exit 3", usual).text == "status 3");
+  CHECK(run("exec sleep 60", {.seconds = 1}).text == "more than 1 s");
+  CHECK(run("while :; do echo y; done", {.seconds = 60, .output_bytes = 1000}).text == "more than 1000 bytes");
+#if defined(__linux__)
+  CHECK(run("x=y; while :; do x=$x$x; done", {.seconds = 60, .memory_bytes = 50 << 20}).text == "status 2");
+#endif
+  CHECK_FALSE(run_limited(usual, {"no such program"}, input.get()).done);
 }

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT
-// The chat page and the TL;DR widget in a real Chromium: load, chat, stream, stop, edit, regenerate, reload with
-// history, a server that dies and comes back, phone width, dark, a full context, files, two tabs, a reload within an
-// answer; each state is checked by axe-core's rules. With a folder as argument it writes the screenshots of docs/
-// there.
+// The chat page and the TL;DR widget in a real Chromium: a server with a key, chat, stream, stop, edit, regenerate,
+// reload with history, a server that dies and comes back, phone width, dark, a full context, files, two tabs, a reload
+// within an answer, and what browser_parts.mjs has; each state is checked by axe-core's rules. With a folder as
+// argument it writes the screenshots of docs/ there.
 import {mkdtempSync, readdirSync, readFileSync, rmSync, statSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 
+import {broken_records, footer, key, pdf, search, tool_calls} from './browser_parts.mjs';
 import {check, end, packages, start} from './server.mjs';
 
 const {chromium} = packages('playwright-core');
 const axe = readFileSync(packages.resolve('axe-core/axe.min.js'), 'utf8'), pictures = process.argv[2];
 
 const index = mkdtempSync(join(tmpdir(), 'intaglio-index-'));
-let server = await start('--index', index);
+const secret = 'a key, schlüssel';
+let server = await start('--index', index, '--api-key', secret);
 const browser =
     await chromium.launch({executablePath: process.env.INTAGLIO_CHROMIUM, args: ['--no-sandbox', '--disable-gpu']});
 const context =
@@ -58,7 +60,15 @@ const ask = async text => {
   await page.press('#input', 'Enter');
 };
 
+const another = await browser.newContext();
+another.setDefaultTimeout(120000);
+await key(another, server.url, secret, audit);
+await another.close();
+
 await page.goto(server.url);
+await page.waitForSelector('#key[open]');
+await page.keyboard.type(secret);
+await page.keyboard.press('Enter');
 await page.waitForFunction(() => document.getElementById('model').textContent === 'fable');
 await idle();
 await audit(page, 'empty page');
@@ -222,22 +232,36 @@ check((await page.locator('#chats li').count()) === 1, 'a deleted conversation')
 await page.setInputFiles('#import-file', await file.path());
 await page.waitForFunction(() => document.querySelectorAll('#chats li').length === 2);
 
-// Files of text go along with a message; others are refused by name.
+// Files of text and PDFs go along with a message; others are refused by name.
 await page.click('#new');
 await page.setInputFiles('#attach-files', [
   {name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('The mouse is called ```Pip```.')},
-  {name: 'paper.pdf', mimeType: 'application/pdf', buffer: Buffer.from('%PDF-1.7')}
+  {name: 'paper.pdf', mimeType: 'application/pdf', buffer: pdf('It lives in a', 'mill.')},
+  {name: 'bad.pdf', mimeType: 'application/pdf', buffer: Buffer.from('%PDF-1.7')}
 ]);
 await page.waitForSelector('#attached li');
+const names = await page.locator('#attached li').allTextContents();
 check(
-    (await page.textContent('#trouble')).startsWith('paper.pdf: expected a file of text') &&
-        (await page.locator('#attached li').count()) === 1,
-    'a file of text, and none');
+    /^bad.pdf: the PDF: expected one that pdftotext reads/.test(await page.textContent('#trouble')) &&
+        names.join() === 'notes.txt ×,paper.pdf (2 pages) ×',
+    `a file of text, a PDF, and none, found ${names} and ${await page.textContent('#trouble')}`);
 await audit(page, 'files');
+for (const [name, buffer, what] of [
+         ['large.pdf', Buffer.concat([pdf('x'), Buffer.alloc(4 << 20)]), 'expected at most 4194304 bytes, found'],
+         ['empty.pdf', pdf(''), 'expected text, found 1 pages without any'],
+         ['picture.png', Buffer.from([0x89, 0x50, 0x4e, 0x47, 0]), 'expected a PDF or a file of text in UTF-8'],
+]) {
+  await page.setInputFiles('#attach-files', {name, mimeType: 'application/octet-stream', buffer});
+  await page.waitForFunction(name => document.getElementById('trouble').textContent.startsWith(name), name);
+  check(
+      (await page.textContent('#trouble')).startsWith(`${name}: ${what}`),
+      `${what}, found ${await page.textContent('#trouble')}`);
+}
 const [request] = await Promise.all([page.waitForRequest('**/v1/chat/completions'), ask('What is its name?')]);
 check(
     request.postDataJSON().messages.at(-1).content ===
-        'What is its name?\n\nFile notes.txt:\n````\nThe mouse is called ```Pip```.\n````',
+        'What is its name?\n\nFile notes.txt:\n````\nThe mouse is called ```Pip```.\n````' +
+            '\n\nFile paper.pdf:\n```\nIt lives in a\n\n\nmill.\n```',
     `what is sent, found ${request.postData()}`);
 await idle();
 await page.click('.file summary');
@@ -277,9 +301,13 @@ await page.click('#settings-open');
 await page.fill('[name=max_tokens]', '');
 await page.click('#settings-open');
 
-// Two tabs share what is kept; a reload within an answer goes on with it, and so does another conversation's.
+// Two tabs share what is kept, but not the key; a reload within an answer goes on with it, and so does another
+// conversation's.
 const other = await context.newPage();
 await other.goto(server.url);
+await other.waitForSelector('#key[open]');
+await other.keyboard.type(secret);
+await other.keyboard.press('Enter');
 await other.waitForSelector('.turn.assistant');
 const before = await page.locator('#chats li').count();
 await other.click('#new');
@@ -300,15 +328,25 @@ await page.route('**/v1/chat/completions', async route => {
 });
 await page.click('#new');
 await ask('A long one.');
-await page.waitForFunction(() => document.querySelector('.turn.assistant .text')?.textContent.length > 100);
-await page.waitForTimeout(600);  // what came is kept twice a second
+// What comes is kept from its first letters on, twice a second.
+const kept_letters = () => new Promise(good => {
+  const asked = indexedDB.open('intaglio', 1);
+  asked.onsuccess = () => {
+    const all = asked.result.transaction('chats').objectStore('chats').getAll();
+    all.onsuccess = () => {
+      asked.result.close();
+      good(all.result.map(each => each.messages.at(-1)).find(each => each?.open)?.content.length || 0);
+    };
+  };
+});
+for (let tries = 0; tries < 600 && !await page.evaluate(kept_letters); ++tries) await page.waitForTimeout(20);
 await page.reload();
 await page.waitForSelector('.turn.assistant');
 const part = (await answers())[0];
 await idle();
 const whole = (await answers())[0];
 check(
-    part.length > 50 && whole.startsWith(part.slice(0, 50)) && whole.length > part.length + 100 &&
+    part.length > 0 && whole.startsWith(part.slice(0, 50)) && whole.length > part.length + 100 &&
         !(await page.textContent('.turn.assistant .tools')).includes('not finished'),
     `an answer goes on behind a reload, found ${part.length} and ${whole.length} letters`);
 await page.click('#new');
@@ -321,7 +359,13 @@ await idle();
 check((await answers())[0].length > 200, 'an answer goes on while another conversation is shown');
 await page.unroute('**/v1/chat/completions');
 
-// The plan; dark; the phone.
+await tool_calls(page, ask, idle, audit);
+await search(page, audit);
+await broken_records(page, audit);
+
+// The plan in its menu; dark; the phone.
+await page.click('#more summary');
+await audit(page, 'menu');
 await page.click('#plan-open');
 await page.frameLocator('#plan iframe').locator('svg').first().waitFor();
 await picture('chat-plan');
@@ -340,6 +384,7 @@ await page.keyboard.press('Escape');
 await page.click('#theme');
 await picture('chat-phone');
 await audit(page, 'phone');
+await footer(page);
 await page.setViewportSize({width: 1200, height: 800});
 
 // The server dies in the middle, and comes back.
@@ -363,6 +408,7 @@ check(
     'the error is shown, what came is kept');
 await page.unroute('**/v1/chat/completions');
 await audit(page, 'error');
+process.env.PATH = index;  // a folder without programs
 server = await start('--port', String(server.port));
 await page.waitForFunction(
     () => document.getElementById('trouble').hidden && !document.getElementById('send').disabled);
@@ -371,6 +417,12 @@ await idle();
 check(
     (await answers())[0].length > 0 && !(await page.textContent('.turn.assistant .tools')).includes('not finished'),
     'an answer from the server that came back');
+await page.setInputFiles('#attach-files', {name: 'paper.pdf', mimeType: 'application/pdf', buffer: pdf('Pip')});
+await page.waitForSelector('#trouble:not([hidden])');
+check(
+    /^paper.pdf: .*poppler-utils/.test(await page.textContent('#trouble')) &&
+        (await page.locator('#attached li').count()) === 0,
+    `no program for PDFs, found ${await page.textContent('#trouble')}`);
 
 let scripts = 0;
 const folder = new URL('../../examples/serve/page/', import.meta.url);

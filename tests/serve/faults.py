@@ -628,9 +628,16 @@ with tempfile.TemporaryDirectory() as folder:
     key = {"Authorization": "Bearer secret-key"}
     check.equal(with_key.ask("GET", "/v1/models", fields=key)[2]["data"][0]["id"], "from-file", "an option of the file")
     check.equal(
-        with_key.ask("GET", "/", fields={"Authorization": "Basic dXNlcjpzZWNyZXQta2V5"})[0],
+        with_key.ask("GET", "/v1/models", fields={"Authorization": "Basic dXNlcjpzZWNyZXQta2V5"})[0],
         200,
-        "a browser's form of the key",
+        "the key as a password",
+    )
+    for path in ("/", "/chat.css", "/key.js", "/tldr.js"):
+        check.equal(with_key.ask("GET", path)[0], 200, f"the page asks for the key itself: {path}")
+    for path in ("/plan", "/metrics", "/props", "/slots", "/nowhere"):
+        refused(with_key.ask("GET", path), 401, f"without a key: {path}")
+    check.equal(
+        with_key.ask("GET", "/plan")[1].get("www-authenticate"), 'Bearer realm="intaglio"', "no login of the browser"
     )
     refused(with_key.ask("POST", CHAT, {**good, "n": 3}, key), 400, "the environment wins over the file", "n", "1 .. 2")
     of_client = ["arch", "lang", "os", "package-version", "retry-count", "runtime", "runtime-version", "timeout"]

@@ -114,14 +114,49 @@ check((await page.textContent('#count')) === '12 tokens', `as was set, found ${a
 check((await page.textContent('.turn.user')).includes('Tell me\na story.'), 'a message of two lines');
 await walk('conversation');
 
-// A dialog takes the focus, and Escape gives it back.
+// The search finds a conversation by what was said in it; Escape ends the search, Enter opens what was found.
+await press('Alt+n');
+await go_to('search');
+await page.keyboard.type('A STORY tell');
+check(
+    (await page.textContent('#found')) === '1 of 1 conversations' && (await page.locator('#chats li').count()) === 1,
+    `what is found, found ${await page.textContent('#found')}`);
+await walk('search');
+await go_to('search');
+await page.keyboard.type('zzz');
+check((await page.locator('#chats li').count()) === 0, 'another word is in none');
+await press('Escape');
+check(
+    (await page.inputValue('#search')) === '' && (await page.locator('#chats li').count()) === 1 &&
+        (await focused()).id === 'search',
+    'Escape ends the search');
+await page.keyboard.type('story');
+await press('Enter');
+check((await page.locator('.turn').count()) === 2, 'Enter opens the first that is found');
+await page.fill('#search', '');
+
+// The menu opens by a key and is closed by Escape; its dialog takes the focus, and Escape gives it back.
+await page.evaluate(() => document.getElementById('theme').focus());
+await press('Tab');
+check((await focused()).name === 'More', `behind the theme, found ${(await focused()).name}`);
+await press('Enter');
+await walk('menu');
+await page.evaluate(() => document.querySelector('#more summary').focus());
+check(await page.evaluate(() => !document.getElementById('more').open), 'the menu closes when the focus leaves it');
+await press('Space');
+await go_to('plan-open');
+await press('Escape');
+check(
+    (await focused()).name === 'More' && await page.evaluate(() => !document.getElementById('more').open),
+    'Escape closes the menu');
+await press('Space');
 await go_to('plan-open');
 await press('Enter');
 await page.waitForSelector('#plan[open]');
 check(await page.evaluate(() => document.activeElement.closest('#plan') !== null), 'the dialog has the focus');
 await press('Escape');
 await page.waitForFunction(() => !document.getElementById('plan').open);
-check((await focused()).id === 'plan-open', `the focus comes back, found ${(await focused()).id}`);
+check((await focused()).name === 'More', `the focus comes back, found ${(await focused()).name}`);
 await press('Alt+n');
 check((await page.locator('.turn').count()) === 0, 'Alt N begins a conversation');
 

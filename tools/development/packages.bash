@@ -95,6 +95,7 @@ need_for_step() {  # need_for_step STEP
 need_for_serve() {
   need_for_build
   need haproxy haproxy /usr/sbin/haproxy
+  need poppler-utils pdftotext
 }
 
 need_for_release() {

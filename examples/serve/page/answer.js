@@ -1,10 +1,17 @@
 // Answers: streamed from the server into a conversation, stopped, and gone on with.
 'use strict';
 
+const texts = ['system', 'tools'];  // settings that a conversation has
+function tools_of(chat) {
+  if (!chat.tools?.trim()) return {};
+  const tools = json_of(chat.tools);
+  if (!Array.isArray(tools)) throw new Error('tools: expected a JSON list, found another text');
+  return {tools};
+}
 function settings() {
   const out = {}, form = new FormData($('settings'));
   for (const [name, value] of form)
-    if (value !== '' && name !== 'system') out[name] = Number(value);
+    if (value !== '' && !texts.includes(name)) out[name] = Number(value);
   return out;
 }
 
@@ -23,14 +30,15 @@ async function answer(chat, at, goes_on = false) {
 async function answer_alone(chat, at, goes_on, stop) {
   const message = goes_on ? chat.messages[at] : {role: 'assistant', id: fresh(), content: ''};
   if (!goes_on) branch(chat, at, [message]);
-  for (const each of ['finish', 'problem', 'full', 'left_out']) delete message[each];
+  for (const each of ['finish', 'problem', 'full', 'left_out', 'tool_calls', 'results']) delete message[each];
   message.open = true;
   if (models.length) chat.model = model;
   show();
+  save(chat);  // what goes away from here on is gone on with
   const asked = told(chat, at), begun = !!message.content;
   if (begun) asked.push({role: 'assistant', content: message.content});
   const start = performance.now();
-  let first = 0, tokens = 0, saved = start;
+  let first = 0, tokens = 0, saved = 0;
   const numbers = () => {
     const seconds = (performance.now() - first) / 1000,
           speed = first && tokens > 1 && seconds > 0.02 ? (tokens - 1) / seconds : 0;
@@ -42,7 +50,7 @@ async function answer_alone(chat, at, goes_on, stop) {
     if (chat === current) figures(message.stats);
   };
   try {
-    const reply = await fetch('/v1/chat/completions', {
+    const reply = await ask_server('/v1/chat/completions', {
       method: 'POST',
       signal: stop.signal,
       headers: {'Content-Type': 'application/json'},
@@ -51,6 +59,7 @@ async function answer_alone(chat, at, goes_on, stop) {
         stream: true,
         stream_options: {include_usage: true, continuous_usage_stats: true},
         ...settings(),
+        ...tools_of(chat),
         ...(begun ? {continue_final_message: true} : {}),
         ...(chat.model ? {model: chat.model} : {}),
         ...(chat.truncate ? {truncation: 'auto'} : {}),
@@ -81,11 +90,13 @@ async function answer_alone(chat, at, goes_on, stop) {
           message.used = told.usage.prompt_tokens + tokens;
           message.left_out = told.usage.prompt_tokens_details?.truncated_messages || 0;
         }
-        const choice = told.choices[0];
-        if (choice?.delta.content || choice?.delta.reasoning_content) first ||= performance.now();
-        if (choice?.delta.reasoning_content) message.thought = (message.thought || '') + choice.delta.reasoning_content;
-        if (choice?.delta.content) message.content += choice.delta.content;
-        if (choice?.finish_reason) message.finish = choice.finish_reason;
+        if (!told.choices[0]) continue;
+        const {delta, finish_reason} = told.choices[0];
+        if (delta.content || delta.reasoning_content || delta.tool_calls) first ||= performance.now();
+        if (delta.reasoning_content) message.thought = (message.thought || '') + delta.reasoning_content;
+        if (delta.content) message.content += delta.content;
+        for (const part of delta.tool_calls || []) add_call(message, part);
+        if (finish_reason) message.finish = finish_reason;
       }
       numbers();
       if (chat === current) draw(at);
@@ -104,6 +115,13 @@ async function answer_alone(chat, at, goes_on, stop) {
   delete message.open;
   chat.touched = Date.now();
   await save(chat);
+}
+// A call comes in parts: its name with the first one, its arguments bit by bit.
+function add_call(message, {index, id, function: part}) {
+  const calls = message.tool_calls ||= [];
+  if (!calls[index]) calls[index] = {id, type: 'function', function: {name: '', arguments: ''}};
+  calls[index].function.name += part?.name || '';
+  calls[index].function.arguments += part?.arguments || '';
 }
 // What a page that went away has left: an answer that no tab writes is gone on with.
 function go_on(chat) {

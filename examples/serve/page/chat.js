@@ -30,6 +30,15 @@ $('ask').onsubmit = event => {
   $('input').value = '';
   send(text);
 };
+$('search').oninput = () => list_chats();
+$('search').onkeydown = event => {
+  if (event.key === 'Enter') $('chats').querySelector('button')?.click();
+  if (event.key !== 'Escape' || !$('search').value) return;
+  event.stopPropagation();
+  event.preventDefault();
+  $('search').value = '';
+  list_chats();
+};
 $('input').onkeydown = event => {
   if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
     event.preventDefault();
@@ -41,6 +50,7 @@ document.addEventListener('keydown', event => {
   if (event.key === 'Escape') {
     running()?.abort();
     close_menu();
+    if ($('more').open) close_more();
   }
   if (event.altKey && event.key.toLowerCase() === 'n') {
     event.preventDefault();
@@ -53,12 +63,12 @@ $('settings-open').onclick = () => {
 };
 $('settings').onsubmit = event => event.preventDefault();
 $('settings').oninput = event => {
-  if (event.target.name === 'system') {
-    current.system = event.target.value;
+  if (texts.includes(event.target.name)) {
+    current[event.target.name] = event.target.value;
     save();
     return;
   }
-  const {system, ...rest} = Object.fromEntries(new FormData($('settings')));
+  const {system, tools, ...rest} = Object.fromEntries(new FormData($('settings')));
   write(store.settings, rest);
 };
 $('models').onchange = () => {
@@ -88,9 +98,31 @@ $('room-cut').onclick = () => {
 };
 $('room-new').onclick = () => $('new').click();
 $('settings').onreset = () => localStorage.removeItem(store.settings);
-$('plan-open').onclick = () => {
-  $('plan').querySelector('iframe').src = '/plan' + (models.length ? '?model=' + encodeURIComponent(model) : '');
+function close_more() {
+  $('more').open = false;
+  $('more').querySelector('summary').focus();
+}
+document.addEventListener('click', event => {
+  if (!$('more').contains(event.target)) $('more').open = false;
+});
+$('more').addEventListener('focusout', event => {
+  if (event.relatedTarget && !$('more').contains(event.relatedTarget)) $('more').open = false;
+});
+// Not by its address, which no key goes along with.
+$('plan-open').onclick = async () => {
+  const page = $('plan').querySelector('iframe'), problem = $('plan').querySelector('.wrong');
+  close_more();
+  problem.hidden = true;
   $('plan').showModal();
+  try {
+    const reply = await ask_server('/plan' + (models.length ? '?model=' + encodeURIComponent(model) : ''));
+    if (!reply.ok) throw new Error((await reply.json()).error.message);
+    page.srcdoc = await reply.text();
+  } catch (failure) {
+    page.removeAttribute('srcdoc');
+    problem.hidden = false;
+    problem.textContent = 'No plan: ' + failure.message;
+  }
 };
 $('theme').onclick = () => {
   const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === 'dark' :
@@ -98,35 +130,26 @@ $('theme').onclick = () => {
   document.documentElement.dataset.theme = dark ? 'light' : 'dark';
   write(store.theme, document.documentElement.dataset.theme);
 };
-$('export').onclick = () => {
-  const link = element('a', {
-    href: URL.createObjectURL(
-        new Blob([JSON.stringify({intaglio_chats: 1, chats}, null, 1)], {type: 'application/json'})),
-    download: 'intaglio-chats.json'
-  });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-};
+$('export').onclick = () => download('intaglio-chats.json', {intaglio_chats: 1, chats});
 $('import').onclick = () => $('import-file').click();
 $('import-file').onchange = async event => {
   try {
     const found = JSON.parse(await event.target.files[0].text());
     if (found.intaglio_chats !== 1 || !Array.isArray(found.chats)) throw new Error('another format');
-    const text = each => ({
-      role: each.role === 'user' ? 'user' : 'assistant',
-      content: String(each.content),
-      ...(each.thought ? {thought: String(each.thought)} : {}),
-      ...(each.files?.length ? {files: each.files.map(file => ({name: String(file.name), text: String(file.text)}))} :
-                               {})
+    found.chats.forEach((each, i) => {
+      if (!kept.sane(each)) throw new Error('chats[' + i + ']: expected a conversation, found another form');
     });
-    for (const each of found.chats)
-      if (!chats.some(known => known.id === each.id)) {
+    for (const {id, title, touched, messages, branches, system, tools} of found.chats)
+      if (!chats.some(known => known.id === id)) {
+        for (const each of messages) delete each.open;  // nobody goes on with an answer of another browser
         chats.push({
-          id: String(each.id),
-          title: String(each.title),
-          touched: Number(each.touched),
-          messages: each.messages.map(text),
-          ...(each.system ? {system: String(each.system)} : {})
+          id,
+          title,
+          touched: touched || 0,
+          messages,
+          ...(branches ? {branches} : {}),
+          ...(system ? {system} : {}),
+          ...(tools ? {tools} : {})
         });
         save(chats.at(-1));
       }
@@ -135,15 +158,29 @@ $('import-file').onchange = async event => {
   event.target.value = '';
 };
 
+function tell_apart(count) {
+  notice(
+      (count === 1 ? 'One conversation that cannot be read is' : count + ' conversations that cannot be read are') +
+          ' put apart; all others are here.',
+      {
+        'Save as a file': async () => download('intaglio-broken.json', await kept.apart()),
+        'Delete': async () => {
+          await kept.forget_apart();
+          $('notice').hidden = true;
+        }
+      });
+}
+
 const theme = read(store.theme, null), chosen = read(store.settings, {});
 if (theme) document.documentElement.dataset.theme = theme;
 for (const [name, value] of Object.entries(chosen))
   if ($('settings').elements[name]) $('settings').elements[name].value = value;
-kept.open(written).then(({list, broken, problem}) => {
+kept.open(written).then(({list, apart, problem}) => {
   chats = list;
-  if (problem) trouble('This browser keeps no conversations (' + problem.message + '): export those that are to stay.');
-  if (broken) trouble(broken + ' conversations could not be read: they are left as they are, and not shown.');
+  if (problem) notice('This browser keeps no conversations (' + problem.message + '): export those that are to stay.');
+  if (apart) tell_apart(apart);
   if (chats.length) open(chats[0]);
   else begin();
   health();
+  ask_server('/v1/models').catch(() => {});  // asks for the key where there is to be one
 });

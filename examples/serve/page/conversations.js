@@ -38,7 +38,7 @@ function written(id, record) {
     chats[at] = record;
   }
   chats.sort((a, b) => b.touched - a.touched);
-  if (!$('log').querySelector('.edit')) show();
+  if (!$('log').querySelector('.edit, .call textarea:focus')) show();
 }
 
 // The text of a conversation for the model.
@@ -47,8 +47,22 @@ const with_files = message => message.content +
     (message.files || [])
         .map(each => '\n\nFile ' + each.name + ':\n' + fence(each.text) + '\n' + each.text + '\n' + fence(each.text))
         .join('');
+function json_of(text) {
+  try {
+    return JSON.parse(text);
+  } catch { return undefined; }
+}
+const result_of = (message, call) => message.results?.[message.tool_calls.indexOf(call)] || '';
 function told(chat, end) {
-  const out = chat.messages.slice(0, end).map(each => ({role: each.role, content: with_files(each)}));
+  const out = chat.messages.slice(0, end).flatMap(each => {
+    // A call that was stopped within its arguments is none.
+    const calls = (each.tool_calls || []).filter(call => json_of(call.function.arguments) !== undefined);
+    if (!calls.length) return {role: each.role, content: with_files(each)};
+    return [
+      {role: each.role, content: each.content || null, tool_calls: calls},
+      ...calls.map(call => ({role: 'tool', tool_call_id: call.id, content: result_of(each, call) || 'No result.'}))
+    ];
+  });
   if (chat.system?.trim()) out.unshift({role: 'system', content: chat.system.trim()});
   return out;
 }
@@ -60,7 +74,7 @@ const fresh = () => Date.now().toString(36) + Math.random().toString(36).slice(2
 const before = (chat, at) => at === 0 ? 'root' : chat.messages[at - 1].id ||= fresh();
 function branch(chat, at, following) {
   const old = chat.messages.splice(at, chat.messages.length, ...following), from = before(chat, at);
-  if (!old.some(each => each.content)) return;
+  if (!old.some(each => each.content || each.tool_calls)) return;
   const all = (chat.branches ||= {})[from] ||= {lists: [null], shown: 0};
   all.lists[all.shown] = old;
   all.shown = all.lists.push(null) - 1;
@@ -73,6 +87,24 @@ function turn_to(chat, at, which) {
   chat.touched = Date.now();
   save();
   show();
+}
+
+// The conversations that have every word that is searched for, in the title or a message, a turn's other versions too.
+const letters = text => text.normalize('NFKC').toLowerCase();
+function found_chats() {
+  const words = letters($('search').value).split(/\s+/).filter(Boolean);
+  const text = chat => letters([
+    {content: chat.title}, ...chat.messages,
+    ...Object.values(chat.branches || {}).flatMap(all => all.lists.flatMap(list => list || []))
+  ].map(with_files).join('\n'));
+  const out = words.length ? chats.filter(chat => {
+    const all = text(chat);
+    return words.every(word => all.includes(word));
+  }) :
+                             chats;
+  $('found').hidden = !words.length;
+  $('found').textContent = words.length ? out.length + ' of ' + chats.length + ' conversations' : '';
+  return out;
 }
 
 function begin() {

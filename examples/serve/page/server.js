@@ -1,7 +1,7 @@
 // The server: whether it answers, which models it has, and where its device's time goes.
 'use strict';
 
-let healthy = false, walks = false, model = '', models = [], contexts = {};
+let healthy = false, walks = false, pdf_bytes = 0, model = '', models = [], contexts = {};
 
 async function health() {
   let next = 3000;
@@ -14,6 +14,7 @@ async function health() {
       model = found.model || model;
       contexts[model] = found.context;
     }
+    pdf_bytes = found.pdf_bytes || 0;
     if (walks !== !!found.walk) {
       walks = !!found.walk;
       if (!running()) show();
@@ -62,7 +63,7 @@ let seen = new Map();
 async function times() {
   if (!$('times').open) return;
   try {
-    const lines = (await (await fetch('/metrics', {cache: 'no-store'})).text())
+    const lines = (await (await fetch('/metrics', {cache: 'no-store', headers: with_key()})).text())
                       .matchAll(/^intaglio_kernel_seconds_total\{pass="(\w+)",kernel="(\w+)"\} (\S+)$/gm);
     const now = new Map([...lines].map(
         ([, pass, kernel, seconds]) => [kernel + (pass === 'prefill' ? ' (prompts)' : ''), Number(seconds)]));

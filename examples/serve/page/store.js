@@ -1,39 +1,68 @@
 // Conversations in the browser's own database, a record each, so that tabs that write different ones never meet. Where
-// two tabs have written the same one, the later writer's is kept beside the other's as a copy: nothing is lost.
+// two tabs have written the same one, the later writer's is kept beside the other's as a copy: nothing is lost. Records
+// that cannot be read are put apart, in a database of their own.
 'use strict';
 
 const kept = (() => {
   const channel = 'BroadcastChannel' in window ? new BroadcastChannel('intaglio.chats') : null;
-  let base = null, changed = () => {};
+  let base = null, aside = null, changed = () => {};
   const done = request => new Promise((good, bad) => {
     request.onsuccess = () => good(request.result);
     request.onerror = () => bad(request.error);
   });
+  const opened = (name, make) => {
+    const asked = indexedDB.open(name, 1);
+    asked.onupgradeneeded = () => make(asked.result);
+    return done(asked);
+  };
   const records = mode => base.transaction('chats', mode).objectStore('chats');
-  const sane = each => each && typeof each.id === 'string' && typeof each.title === 'string' &&
-      Array.isArray(each.messages) && each.messages.every(message => message && typeof message.content === 'string');
+  const apart = mode => aside.transaction('records', mode).objectStore('records');
+
+  const list_of = (each, what) => Array.isArray(each) && each.every(what), text = each => typeof each === 'string';
+  const sane_message = each => each && ['user', 'assistant'].includes(each.role) && text(each.content) &&
+      list_of(each.files || [], file => text(file?.name) && text(file.text)) &&
+      list_of(each.tool_calls || [], call => text(call?.function?.name) && text(call.function.arguments)) &&
+      list_of(each.results || [], text);
+  const sane_branch = each =>
+      Number.isInteger(each?.shown) && list_of(each.lists, list => list === null || list_of(list, sane_message));
+  const sane = each => text(each?.id) && text(each.title) && text(each.system || '') && text(each.tools || '') &&
+      list_of(each.messages, sane_message) && list_of(Object.values(each.branches || {}), sane_branch);
+  let left = [];  // for which there is no room there
+  async function put_apart(broken) {
+    left = [...broken];
+    try {
+      aside = await opened('intaglio.apart', made => made.createObjectStore('records', {autoIncrement: true}));
+      for (const each of broken) {
+        await done(apart('readwrite').add(each));  // there before it is gone here
+        await done(records('readwrite').delete(each.id));
+        left.shift();
+      }
+      return await done(apart('readonly').count());
+    } catch { return left.length; }
+  }
   if (channel)
     channel.onmessage = async ({data}) => changed(data, base ? await done(records('readonly').get(data)) : undefined);
 
   return {
-    /// All that is kept, the latest first, and how many records could not be read. Without a database they are kept
-    /// until the page goes.
+    sane,
+    /// All that is kept, the latest first, and how many records are put apart. Without a database they are kept until
+    /// the page goes.
     async open(on_change) {
       changed = on_change;
       try {
-        const asked = indexedDB.open('intaglio', 1);
-        asked.onupgradeneeded = () => asked.result.createObjectStore('chats', {keyPath: 'id'});
-        base = await done(asked);
+        base = await opened('intaglio', made => made.createObjectStore('chats', {keyPath: 'id'}));
         const all = await done(records('readonly').getAll());
         return {
-          list: all.filter(sane).sort((a, b) => b.touched - a.touched),
-          broken: all.length - all.filter(sane).length
+          list: all.filter(sane).sort((a, b) => (b.touched || 0) - (a.touched || 0)),
+          apart: await put_apart(all.filter(each => !sane(each)))
         };
       } catch (problem) {
         base = null;
-        return {list: [], broken: 0, problem};
+        return {list: [], apart: 0, problem};
       }
     },
+    apart: async () => [...(aside ? await done(apart('readonly').getAll()) : []), ...left],
+    forget_apart: async () => aside && done(apart('readwrite').clear()),
     /// Another writer's record, if there was one, is given back: the conversation then has another id.
     async put(chat) {
       if (!base) return null;

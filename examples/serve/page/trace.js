@@ -7,7 +7,7 @@ async function trace(at) {
   detail.replaceChildren();
   $('trace').showModal();
   try {
-    const reply = await fetch('/v1/trace', {
+    const reply = await ask_server('/v1/trace', {
       method: 'POST',
       headers: {'Content-Type': 'application/json'},
       body: JSON.stringify({messages: asked, reply: current.messages[at].content})

@@ -97,24 +97,56 @@ function draw(at) {
   if (!turn || !message) return;
   const at_end = log.scrollHeight - log.scrollTop - log.clientHeight < 60, fold = turn.querySelector('.thought');
   fold.hidden = !message.thought;
-  fold.querySelector('summary').textContent = message.content ? 'Thoughts' : 'Thinking …';
+  fold.querySelector('summary').textContent = message.content || message.tool_calls ? 'Thoughts' : 'Thinking …';
   fold.querySelector('p').textContent = message.thought || '';
   turn.querySelector('.text').replaceChildren(markdown(message.content));
+  turn.querySelector('.text').hidden = !message.content && !!message.tool_calls;
+  const blocks = turn.querySelector('.calls'), open = [...blocks.children].map(each => each.open);
+  blocks.replaceChildren(...call_blocks(at, open));
   if (at_end) log.scrollTop = log.scrollHeight;
 }
-const files_of = message => (message.files || [])
-                                .map(
-                                    each => element(
-                                        'details', {className: 'file'}, element('summary', {textContent: each.name}),
-                                        element('pre', {tabIndex: 0, textContent: each.text})));
+// Calls of tools, folded as thoughts are, with room for their results.
+function call_blocks(at, open = []) {
+  const message = current.messages[at], calls = message.tool_calls || [];
+  const block = (call, i) => {
+    const value = json_of(call.function.arguments);
+    const result = element('textarea', {
+      rows: 2,
+      value: result_of(message, call),
+      readOnly: !!running(),
+      oninput: () => {
+        message.results = calls.map((each, j) => j === i ? result.value : result_of(message, each));
+        save();
+      }
+    });
+    return element(
+        'details', {className: 'call', open: !!open[i]},
+        element('summary', {textContent: 'Call of ' + call.function.name}),
+        element(
+            'pre',
+            {tabIndex: 0, textContent: value === undefined ? call.function.arguments : JSON.stringify(value, null, 2)}),
+        element('label', {}, 'Result of ' + call.function.name + ' ', result));
+  };
+  const send = element('button', {
+    type: 'button',
+    textContent: calls.length === 1 ? 'Send the result' : 'Send the results',
+    onclick: () => answer(current, at + 1)
+  });
+  const is_last = at === current.messages.length - 1 && message.finish === 'tool_calls' && !running();
+  return [...calls.map(block), ...(is_last ? [send] : [])];
+}
+const files_of = message =>
+    (message.files || [])
+        .map(
+            each => element(
+                'details', {className: 'file'}, element('summary', {textContent: file_title(each)}),
+                element('pre', {tabIndex: 0, textContent: each.text})));
 const prompts = [
   'Tell me a story about a brave mouse.', 'Explain what a compiler does, in three sentences.',
   'Write a haiku about rain.'
 ];
-function show() {
-  pick();
-  $('settings').elements.system.value = current.system || '';
-  $('chats').replaceChildren(...chats.map(chat => {
+function list_chats() {
+  $('chats').replaceChildren(...found_chats().map(chat => {
     const item = element(
         'li', {}, element('button', {type: 'button', textContent: chat.title, onclick: () => open(chat)}),
         element(
@@ -126,6 +158,11 @@ function show() {
     if (chat === current) item.setAttribute('aria-current', 'true');
     return item;
   }));
+}
+function show() {
+  pick();
+  for (const each of texts) $('settings').elements[each].value = current[each] || '';
+  list_chats();
   $('log').replaceChildren(...current.messages.map(
       (message, at) => element(
           'section', {className: 'turn ' + message.role},
@@ -134,10 +171,14 @@ function show() {
                   [element('div', {className: 'text', textContent: message.content}), ...files_of(message)] :
                   [
                     element(
-                        'details', {className: 'thought', hidden: !message.thought},
-                        element('summary', {textContent: message.content || !running() ? 'Thoughts' : 'Thinking …'}),
+                        'details', {className: 'thought', hidden: !message.thought}, element('summary', {
+                          textContent: message.content || message.tool_calls || !running() ? 'Thoughts' : 'Thinking …'
+                        }),
                         element('p', {textContent: message.thought || ''})),
-                    element('div', {className: 'text'}, markdown(message.content)), ...problem_of(at)
+                    element(
+                        'div', {className: 'text', hidden: !message.content && !!message.tool_calls},
+                        markdown(message.content)),
+                    element('div', {className: 'calls'}, ...call_blocks(at)), ...problem_of(at)
                   ]),
           tools(at))));
   if (!current.messages.length)

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #if defined(__APPLE__)
@@ -19,6 +20,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <span>
@@ -28,6 +30,7 @@
 #include <vector>
 
 #include "intaglio/platform/files.hpp"
+#include "intaglio/platform/process_limits.hpp"
 
 namespace intaglio::platform {
 
@@ -41,7 +44,7 @@ inline char** environment_of_process() {
 }
 }  // namespace detail
 
-/// A child process with an empty standard input. Its output, on stdout and stderr, is read here.
+/// A child process. Its output, on stdout and stderr, is read here.
 class child_program {
  public:
   child_program() = default;
@@ -53,8 +56,9 @@ class child_program {
   }
 
   /// Starts the program, once. @param words the program's name, which is looked for on the PATH, and its arguments
+  /// @param input the program's standard input, from its start; null: an empty one
   /// @return whether it runs; errno has the reason where it does not
-  bool start(const std::vector<std::string>& words) {
+  bool start(const std::vector<std::string>& words, std::FILE* input = nullptr) {
     std::vector<std::string> copies = words;
     std::vector<char*> pointers;
     for (std::string& each : copies) pointers.push_back(each.data());
@@ -64,9 +68,17 @@ class child_program {
     for (const int end : ends) ::fcntl(end, F_SETFD, FD_CLOEXEC);
     ::posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (input != nullptr) {
+      std::rewind(input);
+      ::posix_spawn_file_actions_adddup2(&actions, ::fileno(input), STDIN_FILENO);
+    } else {
+      ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    }
     ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+    ::posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);  // sockets, for one
+#endif
     const int failure =
         ::posix_spawnp(&child_, pointers[0], &actions, nullptr, pointers.data(), detail::environment_of_process());
     ::posix_spawn_file_actions_destroy(&actions);
@@ -82,8 +94,24 @@ class child_program {
     ::pollfd waiting{output_, POLLIN, 0};
     return ::poll(&waiting, 1, static_cast<int>(milliseconds)) > 0 ? read_some(output_, out) : -1;
   }
+  /// Limits the running program's memory and CPU time; on macOS nothing.
+  void limit(const process_limits& limits) {
+#if defined(__linux__)
+    const auto set = [&](auto what, std::uint64_t value) {
+      const ::rlimit both{value, value};
+      ::prlimit(child_, what, &both, nullptr);
+    };
+    set(RLIMIT_CORE, 0);
+    set(RLIMIT_CPU, limits.seconds);
+    set(RLIMIT_DATA, limits.memory_bytes);
+#else
+    static_cast<void>(limits);
+#endif
+  }
   /// Asks the program to end.
   void end() { ::kill(child_, SIGTERM); }
+  /// Ends the program at once.
+  void kill() { ::kill(child_, SIGKILL); }
   /// Waits for the program's end. @return its status, 128 + n where signal n ended it
   int wait() {
     int status = 0;

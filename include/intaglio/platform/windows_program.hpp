@@ -6,9 +6,12 @@
 
 #include "intaglio/platform/windows_headers.hpp"
 
+#include <io.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <span>
@@ -16,6 +19,7 @@
 #include <vector>
 
 #include "intaglio/platform/files.hpp"
+#include "intaglio/platform/process_limits.hpp"
 
 namespace intaglio::platform {
 
@@ -72,7 +76,7 @@ class child_program {
     if (child_ != nullptr) wait();
   }
 
-  bool start(const std::vector<std::string>& words) {
+  bool start(const std::vector<std::string>& words, std::FILE* input = nullptr) {
     ::SECURITY_ATTRIBUTES inherited{sizeof inherited, nullptr, TRUE};
     HANDLE writes = nullptr;
     if (!::CreatePipe(&output_, &writes, &inherited, 0)) return detail::failed() == 0;
@@ -83,6 +87,11 @@ class child_program {
     streams.cb = sizeof streams;
     streams.dwFlags = STARTF_USESTDHANDLES;
     streams.hStdInput = nothing;
+    if (input != nullptr) {
+      std::rewind(input);
+      streams.hStdInput = detail::handle_of(::_fileno(input));
+      ::SetHandleInformation(streams.hStdInput, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT);
+    }
     streams.hStdOutput = streams.hStdError = writes;
     child_ = detail::started(detail::found_program(words.front()), words, streams);
     const int number = errno;
@@ -101,7 +110,9 @@ class child_program {
     }
     return ::ReadFile(output_, out.data(), detail::at_once(out.size()), &count, nullptr) ? count : 0;
   }
+  void limit(const process_limits&) {}  ///< nothing here
   void end() { ::TerminateProcess(child_, 128 + 15); }
+  void kill() { end(); }
   int wait() {
     const HANDLE child = child_;
     child_ = nullptr;
