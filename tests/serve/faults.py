@@ -594,23 +594,9 @@ with tempfile.TemporaryDirectory() as folder:
         file.write("secret-key\r\n")
     with open(f"{folder}/config", "w") as file:
         file.write('max-n = 3\nmodel-name = "from-file"\ncors-origin = "https://chat.example"\n')
+    made = "-x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost".split()
     subprocess.run(
-        [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-keyout",
-            f"{folder}/tls.key",
-            "-out",
-            f"{folder}/tls.pem",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=localhost",
-        ],
+        ["openssl", "req", *made, "-keyout", f"{folder}/tls.key", "-out", f"{folder}/tls.pem"],
         check=True,
         capture_output=True,
     )
