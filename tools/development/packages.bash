@@ -81,6 +81,9 @@ need_for_step() {  # need_for_step STEP
     validation | lowered)
       need vulkan-validationlayers '/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json' ;;
     bindings | serve | consume_conan) need_for_python ;;&
+    consume_subdirectory)
+      need "clang-$module_clang" "clang++-$module_clang"
+      need "clang-tools-$module_clang" "clang-scan-deps-$module_clang" ;;&
     examples | consume_*)
       need libglfw3-dev /usr/include/GLFW/glfw3.h
       need xvfb Xvfb
@@ -124,6 +127,9 @@ system_facts() {
     { apt-cache show "clang-$clang_version" 2>/dev/null || true; } | grep -q '^Package' && break
   done
   clang=clang++-$clang_version
+  # For C++ modules: in Debian 12 and 13, and in Ubuntu 24.04.
+  module_clang=19
+  [[ $distribution != ubuntu-24.04 ]] || module_clang=18
 }
 
 as_root() {
@@ -189,6 +195,14 @@ hnswlib_prefix() {
     return 0
   }
   echo "$PWD/build/.hnswlib/root/usr"
+}
+
+# C++ modules want CMake 3.28, which the backports of Debian 12 have: prints the folder of that program, nothing
+# elsewhere, where the system's own is as new.
+newer_cmake() {
+  [[ $distribution == debian-12 ]] || return 0
+  [[ -d build/.cmake331/root ]] || tools/unpack_debs build/.cmake331 bookworm-backports cmake cmake-data >&2
+  echo "$PWD/build/.cmake331/root/usr/bin"
 }
 
 # Validation layer 1.4 of Debian 13 with the C library that it wants: prints the folder of both, nothing elsewhere,

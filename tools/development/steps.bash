@@ -81,7 +81,7 @@ build_release() {
   exec {lock}>build/release.lock  # the consumers build there too
   flock "$lock"
   configure release -DINTAGLIO_WERROR=ON
-  build build
+  CCACHE_PREFIX=$PWD/tools/development/peak build build
   exec {lock}>&-
 }
 step_gcc() {
@@ -377,23 +377,31 @@ step_docs() {
 }
 
 step_consume_subdirectory() {
-  tests/consumers/run subdirectory faces glfw && CXX=$clang tests/consumers/run fetch_content && count 4 0
+  local cmake
+  cmake=$(newer_cmake)
+  tests/consumers/run subdirectory faces glfw && CXX=$clang tests/consumers/run fetch_content &&
+    CXX=clang++-$module_clang PATH=${cmake:+$cmake:}$PATH tests/consumers/run module && count 5 0
 }
 step_consume_installed() { tests/consumers/run installed pkg_config engrave && count 3 0; }
 step_consume_conan() { tests/consumers/run conan && count 1 0; }
 
-# A program with one model: at most 3 MB stripped, by both compilers, and without the planner, whose messages are in the
-# tool. At most 82 SPIR-V modules in the whole library, in at most 10 MB of text.
+# A program with one model: at most 3 MB stripped, by both compilers, and without the planner, whose messages are in
+# the tool. At most 82 SPIR-V modules in the whole library, in at most 10 MB of text. What it costs to compile: the
+# memory of hello, of a caller and of what engraves models (bench/compile/measure), of compilations that ccache has.
 step_size() {
-  local modules bytes by_clang text
+  local modules bytes by_clang text hello
   modules=$(find include/intaglio/kernels/spirv -name '*.hpp' ! -name demands.hpp | wc -l)
   text=$(cat include/intaglio/kernels/spirv/*.hpp | wc -c)
+  hello=$(ninja -C build -t commands examples/hello/CMakeFiles/hello.dir/main.cpp.o |
+    sed -nE "s# -MF [^ ]+# -MF $PWD/build/test/hello.d#; s# -o [^ ]+# -o $PWD/build/test/hello.o#; /hello.main.cpp/p")
+  bench/compile/measure --hold --hello "$hello" g++ "$clang" >build/test/compile.log ||
+    { cat build/test/compile.log >&2; return 1; }
   strip -o build/test/hello build/bin/hello
   bytes=$(stat -c %s build/test/hello)
-  ccache "$clang" -std=c++20 -O2 -I include -c examples/hello/main.cpp -o build/test/hello_by_clang.o
-  "$clang" build/test/hello_by_clang.o -ldl -s -o build/test/hello_by_clang
+  "$clang" "build/test/compile/${clang}_hello.o" -ldl -s -o build/test/hello_by_clang
   by_clang=$(stat -c %s build/test/hello_by_clang)
-  result="hello: $bytes bytes stripped, $by_clang by $clang; $modules SPIR-V modules, $text bytes of text"
+  result="hello: $bytes bytes stripped, $by_clang by $clang; $modules SPIR-V modules, $text bytes of text; "
+  result+=$(paste -s -d ';' build/test/compile.log | sed 's/;/; /g')
   grep -q 'columns in multiples of' build/bin/intaglio && ! grep -q 'columns in multiples of' build/bin/hello ||
     { echo "size: expected the planner's messages in intaglio and not in hello" >&2; return 1; }
   [[ $modules -le 82 && $bytes -le 3000000 && $by_clang -le 3000000 && $text -le 10000000 ]]

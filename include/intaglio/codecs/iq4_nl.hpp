@@ -30,11 +30,10 @@ struct iq4_nl {
   }
 
   /// @source ggml-quants.c, quantize_row_iq4_nl_ref
-  INTAGLIO_UNFUSED static void encode(const float* x, std::uint8_t* block) {
-    INTAGLIO_UNFUSED_BODY
+  static void encode(const float* x, std::uint8_t* block) {
     const float scale = iq4_scale(x), id = inverse(scale);
     std::array<std::uint8_t, 32> codes;
-    for (std::size_t j = 0; j < 32; ++j) codes[j] = iq4_code(id * x[j]);
+    for (std::size_t j = 0; j < 32; ++j) codes[j] = iq4_code(rounded(id * x[j]));
     put_f16(block, scale);
     put_packed_nibbles(codes.data(), block + 2);
   }

@@ -36,8 +36,7 @@ struct mxfp4 {
   }
 
   /// @source ggml-quants.c, quantize_row_mxfp4_ref
-  INTAGLIO_UNFUSED static void encode(const float* x, std::uint8_t* block) {
-    INTAGLIO_UNFUSED_BODY
+  static void encode(const float* x, std::uint8_t* block) {
     const float largest = std::fabs(largest_of(x, 32));
     const int e = largest > 0 ? std::clamp(std::ilogb(largest) - 2 + 127, 0, 254) : 0;
     const auto d = std::bit_cast<float>(scale_bits(static_cast<std::uint32_t>(e)));
@@ -45,8 +44,8 @@ struct mxfp4 {
     for (std::size_t j = 0; j < 32; ++j) {
       std::uint8_t nearest = 0;  // the first one where several are as near
       for (std::uint8_t code = 1; code < 16; ++code)
-        if (std::fabs(static_cast<float>(fp4_values[code]) * d - x[j]) <
-            std::fabs(static_cast<float>(fp4_values[nearest]) * d - x[j]))
+        if (std::fabs(rounded(static_cast<float>(fp4_values[code]) * d) - x[j]) <
+            std::fabs(rounded(static_cast<float>(fp4_values[nearest]) * d) - x[j]))
           nearest = code;
       codes[j] = nearest;
     }

@@ -40,8 +40,7 @@ struct q2_k {
   }
 
   /// @source ggml-quants.c, quantize_row_q2_K_ref
-  INTAGLIO_UNFUSED static void encode(const float* x, std::uint8_t* block) {
-    INTAGLIO_UNFUSED_BODY
+  static void encode(const float* x, std::uint8_t* block) {
     std::array<affine_codes<16>, 16> found;
     std::array<float, 16> weights;
     for (std::size_t group = 0; group < 16; ++group) {

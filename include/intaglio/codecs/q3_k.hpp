@@ -47,8 +47,7 @@ struct q3_k {
   }
 
   /// @source ggml-quants.c, quantize_row_q3_K_ref
-  INTAGLIO_UNFUSED static void encode(const float* x, std::uint8_t* block) {
-    INTAGLIO_UNFUSED_BODY
+  static void encode(const float* x, std::uint8_t* block) {
     std::array<found_codes, 16> found;
     float largest = 0;  // the scale of the largest magnitude, with its sign
     for (std::size_t group = 0; group < 16; ++group) {
@@ -88,8 +87,7 @@ struct q3_k {
   /// Searches the codes of 16 neighbours. Each code is moved up to five times where that loses less; squares are the
   /// weights.
   /// @source ggml-quants.c, make_q3_quants
-  INTAGLIO_UNFUSED static found_codes search(const float* x) {
-    INTAGLIO_UNFUSED_BODY
+  static found_codes search(const float* x) {
     found_codes out;
     const float largest = largest_of(x, 16);
     if (std::fabs(largest) < 1e-15f) return out;
@@ -99,18 +97,19 @@ struct q3_k {
     for (std::size_t i = 0; i < 16; ++i) {
       code[i] = static_cast<float>(nearest_between(to_code * x[i], -4, 3));
       const float weight = x[i] * x[i];
-      sum_xc += weight * x[i] * code[i];
-      sum_cc += weight * code[i] * code[i];
+      sum_xc += rounded(weight * x[i] * code[i]);
+      sum_cc += rounded(weight * code[i] * code[i]);
     }
     for (int turn = 0; turn < 5; ++turn)
       for (std::size_t i = 0; i < 16; ++i) {
         const float weight = x[i] * x[i];
-        float other_xc = sum_xc - weight * x[i] * code[i], other_cc = sum_cc - weight * code[i] * code[i];
+        float other_xc = sum_xc - rounded(weight * x[i] * code[i]),
+              other_cc = sum_cc - rounded(weight * code[i] * code[i]);
         if (!(other_xc > 0)) continue;
         const float moved = static_cast<float>(nearest_between(x[i] * other_cc / other_xc, -4, 3));
         if (moved == code[i]) continue;
-        other_xc += weight * x[i] * moved;
-        other_cc += weight * moved * moved;
+        other_xc += rounded(weight * x[i] * moved);
+        other_cc += rounded(weight * moved * moved);
         if (!(other_cc > 0 && other_xc * other_xc * sum_cc > sum_xc * sum_xc * other_cc)) continue;
         code[i] = moved;
         sum_xc = other_xc;

@@ -29,13 +29,12 @@ struct q4_0 {
   }
 
   /// @source ggml-quants.c, quantize_row_q4_0_ref
-  INTAGLIO_UNFUSED static void encode(const float* x, std::uint8_t* block) {
-    INTAGLIO_UNFUSED_BODY
+  static void encode(const float* x, std::uint8_t* block) {
     const float d = largest_of(x, 32) / -8.f, id = inverse(d);
     put_f16(block, d);
     for (std::size_t j = 0; j < 16; ++j)
-      block[2 + j] =
-          static_cast<std::uint8_t>(truncated(x[j] * id + 8.5f, 15) | truncated(x[j + 16] * id + 8.5f, 15) << 4);
+      block[2 + j] = static_cast<std::uint8_t>(truncated(rounded(x[j] * id) + 8.5f, 15) |
+                                               truncated(rounded(x[j + 16] * id) + 8.5f, 15) << 4);
   }
 };
 

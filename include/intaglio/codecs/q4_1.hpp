@@ -29,15 +29,14 @@ struct q4_1 {
   }
 
   /// @source ggml-quants.c, quantize_row_q4_1_ref
-  INTAGLIO_UNFUSED static void encode(const float* x, std::uint8_t* block) {
-    INTAGLIO_UNFUSED_BODY
+  static void encode(const float* x, std::uint8_t* block) {
     const auto [least, most] = std::minmax_element(x, x + 32);
     const float d = (*most - *least) / 15.f, id = inverse(d);
     put_f16(block, d);
     put_f16(block + 2, *least);
     for (std::size_t j = 0; j < 16; ++j)
-      block[4 + j] = static_cast<std::uint8_t>(truncated((x[j] - *least) * id + 0.5f, 15) |
-                                               truncated((x[j + 16] - *least) * id + 0.5f, 15) << 4);
+      block[4 + j] = static_cast<std::uint8_t>(truncated(rounded((x[j] - *least) * id) + 0.5f, 15) |
+                                               truncated(rounded((x[j + 16] - *least) * id) + 0.5f, 15) << 4);
   }
 };
 

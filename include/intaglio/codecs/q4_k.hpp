@@ -15,8 +15,7 @@ struct q4_k_search {
   four_ints flat;             ///< all values of the lane are equal: all its codes are 0
 
   /// Weighted least squares for each of 21 trial steps, weights root mean square + |x|. @param x [4 * 32]
-  INTAGLIO_UNFUSED explicit q4_k_search(const float* x) {
-    INTAGLIO_UNFUSED_BODY
+  explicit q4_k_search(const float* x) {
     const four_floats zero{};
     const sub_blocks of(x);
     least = of.least;
@@ -28,18 +27,18 @@ struct q4_k_search {
     for (std::size_t l = 0; l < 32; ++l) nearest(inverse * (of.value[l] - least), 0, 15, code[l]);
     four_floats best = of.loss(code, scale, least);
     for (int step = 0; step <= 20; ++step) {
-      const four_floats trial = (-1.f + 0.1f * static_cast<float>(step) + 15.f) / (of.most - least);
+      const four_floats trial = (-1.f + rounded(0.1f * static_cast<float>(step)) + 15.f) / (of.most - least);
       four_floats sum_c{}, sum_cc{}, sum_xc{};
       for (std::size_t l = 0; l < 32; ++l) {
         nearest(trial * (of.value[l] - least), 0, 15, code[l]);
-        const four_floats weighted = of.weight[l] * code[l];
+        const four_floats weighted = rounded(of.weight[l] * code[l]);
         sum_c += weighted;
-        sum_cc += weighted * code[l];
-        sum_xc += weighted * of.value[l];
+        sum_cc += rounded(weighted * code[l]);
+        sum_xc += rounded(weighted * of.value[l]);
       }
-      const four_floats determinant = of.sum_w * sum_cc - sum_c * sum_c;
-      four_floats new_scale = (of.sum_w * sum_xc - of.sum_x * sum_c) / determinant,
-                  new_least = (sum_cc * of.sum_x - sum_c * sum_xc) / determinant;
+      const four_floats determinant = rounded(of.sum_w * sum_cc) - rounded(sum_c * sum_c);
+      four_floats new_scale = (rounded(of.sum_w * sum_xc) - rounded(of.sum_x * sum_c)) / determinant,
+                  new_least = (rounded(sum_cc * of.sum_x) - rounded(sum_c * sum_xc)) / determinant;
       const four_ints above = new_least > zero;
       new_least = above ? zero : new_least;
       new_scale = above ? sum_xc / sum_cc : new_scale;
@@ -60,13 +59,12 @@ struct q4_k_search {
     std::array<four_floats, 32> value, weight;
     four_floats sum_w{}, sum_x{}, least, most;
 
-    INTAGLIO_UNFUSED explicit sub_blocks(const float* x) {
-      INTAGLIO_UNFUSED_BODY
+    explicit sub_blocks(const float* x) {
       const four_floats zero{};
       four_floats squares{}, average{};
       for (std::size_t l = 0; l < 32; ++l) {
         value[l] = four_floats{x[l], x[32 + l], x[64 + l], x[96 + l]};
-        squares += value[l] * value[l];
+        squares += rounded(value[l] * value[l]);
       }
       for (std::size_t k = 0; k < 4; ++k) average[k] = std::sqrt(squares[k] / 32.f);
       least = most = value[0];
@@ -76,18 +74,16 @@ struct q4_k_search {
         least = v < least ? v : least;
         most = v > most ? v : most;
         sum_w += weight[l];
-        sum_x += weight[l] * v;
+        sum_x += rounded(weight[l] * v);
       }
       least = least > zero ? zero : least;
     }
     /// The weighted squares of what codes leave.
-    INTAGLIO_UNFUSED four_floats loss(const std::array<four_floats, 32>& code, const four_floats& by,
-                                      const four_floats& base) const {
-      INTAGLIO_UNFUSED_BODY
+    four_floats loss(const std::array<four_floats, 32>& code, const four_floats& by, const four_floats& base) const {
       four_floats out{};
       for (std::size_t l = 0; l < 32; ++l) {
-        const four_floats off = by * code[l] + base - value[l];
-        out += weight[l] * (off * off);
+        const four_floats off = rounded(by * code[l]) + base - value[l];
+        out += rounded(weight[l] * (off * off));
       }
       return out;
     }
@@ -130,8 +126,7 @@ struct q4_k {
   }
 
   /// @source ggml-quants.c, quantize_row_q4_K_ref
-  INTAGLIO_UNFUSED static void encode(const float* x, std::uint8_t* block) {
-    INTAGLIO_UNFUSED_BODY
+  static void encode(const float* x, std::uint8_t* block) {
     const std::array<q4_k_search, 2> found{q4_k_search(x), q4_k_search(x + 128)};
     float most_scale = 0.f, most_least = 0.f;
     for (std::size_t j = 0; j < 8; ++j) {
@@ -149,7 +144,8 @@ struct q4_k {
       const std::size_t lane = j % 4;
       steps.scale[j] = at_most_63(to_scale * of.scale[lane]);
       steps.least[j] = at_most_63(to_least * -of.least[lane]);
-      const float step = d * static_cast<float>(steps.scale[j]), least = dmin * static_cast<float>(steps.least[j]);
+      const float step = d * static_cast<float>(steps.scale[j]),
+                  least = rounded(dmin * static_cast<float>(steps.least[j]));
       for (std::size_t i = 0; i < 32; ++i) {
         const float v = x[32 * j + i];
         // A scale that rounds to 0 keeps the codes of the search.

@@ -33,12 +33,11 @@ struct q5_0 {
   }
 
   /// @source ggml-quants.c, quantize_row_q5_0_ref
-  INTAGLIO_UNFUSED static void encode(const float* x, std::uint8_t* block) {
-    INTAGLIO_UNFUSED_BODY
+  static void encode(const float* x, std::uint8_t* block) {
     const float d = largest_of(x, 32) / -16.f, id = inverse(d);
     std::array<std::uint8_t, 32> codes;
     for (std::size_t j = 0; j < 32; ++j)
-      codes[j] = static_cast<std::uint8_t>((std::min)(31, static_cast<int>(x[j] * id + 16.5f)));
+      codes[j] = static_cast<std::uint8_t>((std::min)(31, static_cast<int>(rounded(x[j] * id) + 16.5f)));
     const std::uint32_t high = fifth_bits(codes.data());
     put_f16(block, d);
     std::memcpy(block + 2, &high, 4);

@@ -33,13 +33,12 @@ struct q5_1 {
   }
 
   /// @source ggml-quants.c, quantize_row_q5_1_ref
-  INTAGLIO_UNFUSED static void encode(const float* x, std::uint8_t* block) {
-    INTAGLIO_UNFUSED_BODY
+  static void encode(const float* x, std::uint8_t* block) {
     const auto [least, most] = std::minmax_element(x, x + 32);
     const float d = (*most - *least) / 31.f, id = inverse(d);
     std::array<std::uint8_t, 32> codes;
     for (std::size_t j = 0; j < 32; ++j)
-      codes[j] = static_cast<std::uint8_t>((std::min)(31.f, (x[j] - *least) * id + 0.5f));
+      codes[j] = static_cast<std::uint8_t>((std::min)(31.f, rounded((x[j] - *least) * id) + 0.5f));
     const std::uint32_t high = fifth_bits(codes.data());
     put_f16(block, d);
     put_f16(block + 2, *least);

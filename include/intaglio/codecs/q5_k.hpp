@@ -44,13 +44,12 @@ struct q5_k {
   }
 
   /// @source ggml-quants.c, quantize_row_q5_K_ref
-  INTAGLIO_UNFUSED static void encode(const float* x, std::uint8_t* block) {
-    INTAGLIO_UNFUSED_BODY
+  static void encode(const float* x, std::uint8_t* block) {
     std::array<affine_codes<32>, 8> found;
     std::array<float, 32> weights;
     for (std::size_t group = 0; group < 8; ++group) {
       float squares = 0;
-      for (std::size_t l = 0; l < 32; ++l) squares += x[32 * group + l] * x[32 * group + l];
+      for (std::size_t l = 0; l < 32; ++l) squares += rounded(x[32 * group + l] * x[32 * group + l]);
       const float average = std::sqrt(squares / 32.f);
       for (std::size_t l = 0; l < 32; ++l) weights[l] = average + std::fabs(x[32 * group + l]);
       found[group] = affine_search<32>(x + 32 * group, weights.data(), 31, loss::squares);

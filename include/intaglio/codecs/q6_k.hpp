@@ -15,8 +15,7 @@ struct q6_k_search {
   four_ints tiny;       ///< no magnitude of the lane reaches 1e-15: its codes are -32
 
   /// Least squares with weights x^2 for each of 19 trial steps. @param x [4 * 16]
-  INTAGLIO_UNFUSED explicit q6_k_search(const float* x) {
-    INTAGLIO_UNFUSED_BODY
+  explicit q6_k_search(const float* x) {
     constexpr std::size_t length = 16;
     const four_floats zero{};
     std::array<four_floats, length> value;
@@ -33,14 +32,14 @@ struct q6_k_search {
     scale = zero;
     for (int step = -10; step <= 9; ++step) {  // -10: the plain scale comes first
       if (step == 0) continue;
-      const four_floats trial = step == -10 ? inverse : -(32.f + 0.1f * static_cast<float>(step)) / largest;
+      const four_floats trial = step == -10 ? inverse : -(32.f + rounded(0.1f * static_cast<float>(step))) / largest;
       four_floats sum_xc{}, sum_cc{};
       for (std::size_t l = 0; l < length; ++l) {
         four_floats code;
         nearest(trial * value[l], -32, 31, code);
         const four_floats weight = value[l] * value[l];
-        sum_xc += weight * value[l] * code;
-        sum_cc += weight * code * code;
+        sum_xc += rounded(weight * value[l] * code);
+        sum_cc += rounded(weight * code * code);
       }
       const four_ints some = sum_cc > zero;
       const four_floats fitted = some ? sum_xc / sum_cc : zero;
@@ -101,8 +100,7 @@ struct q6_k {
   }
 
   /// @source ggml-quants.c, quantize_row_q6_K_ref
-  INTAGLIO_UNFUSED static void encode(const float* x, std::uint8_t* block) {
-    INTAGLIO_UNFUSED_BODY
+  static void encode(const float* x, std::uint8_t* block) {
     const std::array<q6_k_search, 4> found{q6_k_search(x), q6_k_search(x + 64), q6_k_search(x + 128),
                                            q6_k_search(x + 192)};
     float largest = 0.f;  // the scale of the largest magnitude, with its sign

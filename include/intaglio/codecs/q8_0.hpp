@@ -27,8 +27,7 @@ struct q8_0 {
   }
 
   /// @source ggml-quants.c, quantize_row_q8_0_ref
-  INTAGLIO_UNFUSED static void encode(const float* x, std::uint8_t* block) {
-    INTAGLIO_UNFUSED_BODY
+  static void encode(const float* x, std::uint8_t* block) {
     std::uint32_t most = 0;  // magnitudes are in the order of their bits; NaN gets no special treatment
     for (std::size_t j = 0; j < 32; ++j) most = (std::max)(most, std::bit_cast<std::uint32_t>(x[j]) & 0x7FFFFFFFu);
     const float d = std::bit_cast<float>(most) / 127.f, id = inverse(d);

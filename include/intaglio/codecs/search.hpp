@@ -42,14 +42,14 @@ inline std::uint8_t truncated(float value, int most) {
 }
 /// Rounds to the nearest integer, ties away from zero, as std::round does, but without a call. Adding the largest
 /// number below 0.5 and truncating gives this result for all halves.
-INTAGLIO_UNFUSED inline int round_away(float value) {
-  return static_cast<int>(value + (value < 0.f ? -0x1.fffffep-2f : 0x1.fffffep-2f));
+inline int round_away(float value) {
+  return static_cast<int>(rounded(value) + (value < 0.f ? -0x1.fffffep-2f : 0x1.fffffep-2f));
 }
 
 /// Rounds to the nearest integer, ties to even. The lowest bits of 1.5 * 2^23 + value are that integer where |value| is
 /// below 2^22, which holds wherever the reference rounds so.
-INTAGLIO_UNFUSED inline int nearest(float value) {
-  const float shifted = value + 12582912.f;
+inline int nearest(float value) {
+  const float shifted = rounded(value) + 12582912.f;
   std::int32_t bits;
   std::memcpy(&bits, &shifted, 4);
   return (bits & 0x007FFFFF) - 0x00400000;
@@ -62,9 +62,8 @@ typedef float four_floats __attribute__((vector_size(16)));
 typedef std::int32_t four_ints __attribute__((vector_size(16)));
 
 /// Nearest integers of four values, clamped to least..most.
-INTAGLIO_UNFUSED inline void nearest(const four_floats& value, std::int32_t least, std::int32_t most,
-                                     four_floats& out) {
-  const four_floats shifted = value + 12582912.f;
+inline void nearest(const four_floats& value, std::int32_t least, std::int32_t most, four_floats& out) {
+  const four_floats shifted = rounded(value) + 12582912.f;
   four_ints bits;
   std::memcpy(&bits, &shifted, 16);
   const four_ints code = (bits & 0x007FFFFF) - 0x00400000, low = four_ints{} + least, high = four_ints{} + most;
@@ -101,38 +100,37 @@ enum class loss : std::uint8_t { squares, magnitudes };
 /// Weighted least squares for each of 16 trial steps. @shape weights: [count]
 /// @source ggml-quants.c, make_qkx2_quants
 template <std::size_t count>
-INTAGLIO_UNFUSED affine_codes<count> affine_search(const float* x, const float* weights, int most, loss of) {
-  INTAGLIO_UNFUSED_BODY
+affine_codes<count> affine_search(const float* x, const float* weights, int most, loss of) {
   affine_codes<count> out;
   float least = 0, largest = x[0], sum_w = 0, sum_x = 0;
   for (std::size_t i = 0; i < count; ++i) {
     least = (std::min)(least, x[i]);
     largest = (std::max)(largest, x[i]);
     sum_w += weights[i];
-    sum_x += weights[i] * x[i];
+    sum_x += rounded(weights[i] * x[i]);
   }
   out.least = -least;
   if (largest == least) return out;
   std::array<std::uint8_t, count> codes{};
   float best = 0;
   for (int step = -1; step < 16; ++step) {  // -1: the plain scale comes first
-    const float raise = -0.5f + 0.1f * static_cast<float>(step),
+    const float raise = -0.5f + rounded(0.1f * static_cast<float>(step)),
                 from = step < 0 ? static_cast<float>(most) / (largest - least)
                                 : (raise + static_cast<float>(most)) / (largest - least);
     float sum_c = 0, sum_cc = 0, sum_xc = 0;
     for (std::size_t i = 0; i < count; ++i) {
       codes[i] = static_cast<std::uint8_t>(nearest_between(from * (x[i] - least), 0, most));
-      const float code = static_cast<float>(codes[i]), weighted = weights[i] * code;
+      const float code = static_cast<float>(codes[i]), weighted = rounded(weights[i] * code);
       sum_c += weighted;
-      sum_cc += weighted * code;
-      sum_xc += weighted * x[i];
+      sum_cc += rounded(weighted * code);
+      sum_xc += rounded(weighted * x[i]);
     }
     float scale = 1.f / from, new_least = least;
     if (step >= 0) {
-      const float determinant = sum_w * sum_cc - sum_c * sum_c;
+      const float determinant = rounded(sum_w * sum_cc) - rounded(sum_c * sum_c);
       if (!(determinant > 0)) continue;
-      scale = (sum_w * sum_xc - sum_x * sum_c) / determinant;
-      new_least = (sum_cc * sum_x - sum_c * sum_xc) / determinant;
+      scale = (rounded(sum_w * sum_xc) - rounded(sum_x * sum_c)) / determinant;
+      new_least = (rounded(sum_cc * sum_x) - rounded(sum_c * sum_xc)) / determinant;
       if (new_least > 0) {
         new_least = 0;
         scale = sum_xc / sum_cc;
@@ -140,8 +138,8 @@ INTAGLIO_UNFUSED affine_codes<count> affine_search(const float* x, const float* 
     }
     float lost = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      const float off = scale * static_cast<float>(codes[i]) + new_least - x[i];
-      lost += weights[i] * (of == loss::magnitudes ? std::fabs(off) : off * off);
+      const float off = rounded(scale * static_cast<float>(codes[i])) + new_least - x[i];
+      lost += rounded(weights[i] * (of == loss::magnitudes ? std::fabs(off) : off * off));
     }
     if (step >= 0 && !(lost < best)) continue;
     best = lost;
@@ -160,9 +158,7 @@ struct common_steps {
   float of_scale = 0, of_least = 0;
 };
 template <std::size_t parts, std::size_t count>
-INTAGLIO_UNFUSED common_steps put_common_steps(const std::array<affine_codes<count>, parts>& found, int most,
-                                               std::uint8_t* steps) {
-  INTAGLIO_UNFUSED_BODY
+common_steps put_common_steps(const std::array<affine_codes<count>, parts>& found, int most, std::uint8_t* steps) {
   common_steps out;
   float most_scale = 0, most_least = 0;
   for (const affine_codes<count>& each : found) {
@@ -183,11 +179,10 @@ INTAGLIO_UNFUSED common_steps put_common_steps(const std::array<affine_codes<cou
 
 /// The codes of a sub-block for the rounded steps. Where its scale rounds to 0, the codes of the search stay.
 template <std::size_t count>
-INTAGLIO_UNFUSED void recode(const float* x, float step, float least, int most, affine_codes<count>& of) {
-  INTAGLIO_UNFUSED_BODY
+void recode(const float* x, float step, float least, int most, affine_codes<count>& of) {
   if (step == 0) return;
   for (std::size_t i = 0; i < count; ++i)
-    of.codes[i] = static_cast<std::uint8_t>(nearest_between((x[i] + least) / step, 0, most));
+    of.codes[i] = static_cast<std::uint8_t>(nearest_between((x[i] + rounded(least)) / step, 0, most));
 }
 
 /// Writes eight pairs of 6 bits into 12 bytes, as six_bits_at reads them.
@@ -232,8 +227,7 @@ inline std::uint8_t iq4_code(float y) {
 
 /// The scale of 32 weights in IQ4_NL's values that loses the least of 16 trials; squares are the weights.
 /// @source ggml-quants.c, quantize_row_iq4_nl_impl
-INTAGLIO_UNFUSED inline float iq4_scale(const float* x) {
-  INTAGLIO_UNFUSED_BODY
+inline float iq4_scale(const float* x) {
   const float largest = largest_of(x, 32);
   if (std::fabs(largest) < 1e-15f) return 0;
   float scale = 0, best = 0;
@@ -242,9 +236,9 @@ INTAGLIO_UNFUSED inline float iq4_scale(const float* x) {
                                    : static_cast<float>(step + iq4_values[0]) / largest;
     float sum_xq = 0, sum_qq = 0;
     for (std::size_t i = 0; i < 32; ++i) {
-      const float q = static_cast<float>(iq4_values[iq4_code(trial * x[i])]), weighted = x[i] * x[i] * q;
-      sum_xq += weighted * x[i];
-      sum_qq += weighted * q;
+      const float q = static_cast<float>(iq4_values[iq4_code(rounded(trial * x[i]))]), weighted = x[i] * x[i] * q;
+      sum_xq += rounded(weighted * x[i]);
+      sum_qq += rounded(weighted * q);
     }
     if (step == -8) {
       scale = sum_qq > 0 ? sum_xq / sum_qq : 0.f;

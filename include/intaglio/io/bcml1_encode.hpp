@@ -35,8 +35,7 @@ using block_words = std::array<std::uint32_t, 5>;
 
 /// The encoding rule, one value after the other. @return false where the block has no f16 header: a value is not finite
 /// or too large
-INTAGLIO_UNFUSED inline bool encode_block(const float* x, block_words& out) {
-  INTAGLIO_UNFUSED_BODY
+inline bool encode_block(const float* x, block_words& out) {
   float least = x[0], most = x[0];
   std::uint32_t unusual = 0;  // as in codec_blocks::all_finite
   for (std::size_t k = 0; k < 32; ++k) {

@@ -10,13 +10,12 @@
 #include <cmath>
 #include <cstdint>
 
+#include "intaglio/core/unfused.hpp"
+
 namespace intaglio::kernels::arithmetic {
 
-/// a * b rounded to binary32. The store keeps compilers from fusing the product with a sum, with any flags.
-inline float product(float a, float b) {
-  const volatile float stored = a * b;
-  return stored;
-}
+/// a * b rounded to binary32, with any flags.
+inline float product(float a, float b) { return rounded(a * b); }
 
 /// 2^n for n of -126 .. 127.
 inline float power_of_two(std::int32_t n) { return std::bit_cast<float>(static_cast<std::uint32_t>(n + 127) << 23); }
