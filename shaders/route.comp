@@ -25,6 +25,8 @@ layout(constant_id = 8) const uint score = 0;       // expert_score: the number 
 layout(constant_id = 9) const float factor = 1.0;
 layout(constant_id = 10) const float added = 0.0;  // to the sum of scores that are not logits
 layout(constant_id = 11) const float least = 0.0;  // the smallest such sum
+layout(constant_id = 12) const uint groups = 1;    // of neighbouring experts; only those of the best ones are chosen
+layout(constant_id = 13) const uint groups_used = 1;
 layout(local_size_x_id = 0) in;
 
 const uint score_logit = 0u, score_logistic = 1u, score_probability = 2u;           // core/decoder_config.hpp
@@ -40,6 +42,7 @@ const uint expert_quads = (experts + 3u) / 4u;
 shared vec4 logits_[expert_quads];
 shared uvec4 keys[expert_quads];
 shared float chosen[experts_used];
+shared uint group_keys[groups];
 shared uint numbers[scaled != 0u ? experts_used : 1u];
 const uint counted = over_all != 0u ? experts : experts_used;
 shared vec4 parts[(counted + 3u) / 4u];
@@ -82,6 +85,36 @@ void softmax_over_all(uint token, uint lane) {
   }
 }
 
+// The number by which an expert with a score is judged.
+float judged_of(uint e) {
+  precise float judged = logits_[e / 4u][e % 4u];
+  if (biased != 0u) judged = judged + bias.at[e];
+  return judged;
+}
+
+// Takes the experts out of the choice whose groups are not among the best ones. A group has the number of its best
+// expert or, with a bias, the sum of its two best ones.
+void keep_best_groups(uint lane) {
+  uint size = experts / groups;
+  for (uint g = lane; g < groups; g += workgroup_size) {
+    float best = uintBitsToFloat(0xff800000u), second = best;
+    for (uint e = g * size; e < (g + 1u) * size; ++e) {
+      float judged = judged_of(e);
+      second = judged > best ? best : max(second, judged);
+      best = max(best, judged);
+    }
+    precise float sum = best + second;
+    group_keys[g] = key_of(biased != 0u ? sum : best);
+  }
+  barrier();
+  for (uint e = lane; e < experts; e += workgroup_size) {
+    uint key = group_keys[e / size], ahead = 0u;
+    for (uint g = 0u; g < groups; ++g) ahead += uint(group_keys[g] > key || (group_keys[g] == key && g < e / size));
+    if (ahead >= groups_used) keys[e / 4u][e % 4u] = 0u;
+  }
+  barrier();
+}
+
 void main() {
   uint token = gl_WorkGroupID.y, lane = gl_LocalInvocationIndex;
   if (token >= state.at[state_count]) return;
@@ -111,6 +144,7 @@ void main() {
     keys[e / 4u][e % 4u] = e < experts ? key_of(judged) : 0u;
   }
   barrier();
+  if (groups > 1u) keep_best_groups(lane);
   uint first = token * 2u * experts_used;
   for (uint e = lane; e < experts; e += workgroup_size) {
     uint key = keys[e / 4u][e % 4u], ahead = 0u;

@@ -126,6 +126,10 @@ void last_fields(const decoder_config& c, const Field& field) {
   if (!c.norm_topk_prob) field("norm_topk_prob", "false");
   if (c.routed_scaling_factor != 1.f) field("routed_scaling_factor", number(c.routed_scaling_factor));
   if (c.use_expert_bias) field("use_expert_bias", "true");
+  if (c.n_group != 0) {
+    field("n_group", std::to_string(c.n_group));
+    field("topk_group", std::to_string(c.topk_group));
+  }
   if (c.dense_features != 0) field("dense_features", std::to_string(c.dense_features));
   if (c.has_dense_layers()) {
     field("num_dense_layers", std::to_string(c.num_dense_layers));

@@ -132,8 +132,9 @@ struct counted_model {
   std::string_view name;
   std::uint64_t parameters = 0;
 };
-/// As the models' pages state them. The pages of Falcon-E, Qwen3.5, Nemotron, EXAONE, dots.llm1, MiniMax and Hunyuan
-/// round the number; theirs is the sum of the tensors' shapes. The number of a Gemma 3 is that of its text model.
+/// As the models' pages state them. The pages of Falcon-E, Qwen3.5, Nemotron, EXAONE, dots.llm1, MiniMax, Hunyuan,
+/// DeepSeek and Ling round the number, that of DeepSeek-V3 without the layer that drafts tokens; theirs is the sum of
+/// the tensors' shapes. The number of a Gemma 3 is that of its text model.
 constexpr std::array counted_models{
     counted_model{"falcon_e_1b", 1'719'764'992},
     counted_model{"falcon_e_3b", 3'053'586'432},
@@ -170,6 +171,10 @@ constexpr std::array counted_models{
     counted_model{"internlm25_20b", 19'861'149'696},
     counted_model{"deepseek_moe_16b", 16'375'728'128},
     counted_model{"dots1_142b", 142'774'381'696},
+    counted_model{"deepseek_v2", 235'741'434'880},
+    counted_model{"deepseek_v3", 671'026'419'200},
+    counted_model{"ling_lite_15", 16'801'974'272},
+    counted_model{"ling_mini_20", 16'255'643'392},
     counted_model{"minimax_m2", 228'689'764'864},
     counted_model{"hunyuan_a13b", 80'393'183'232},
     counted_model{"minicpm_1b", 1'360'246'272},

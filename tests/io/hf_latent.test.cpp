@@ -112,7 +112,7 @@ TEST_CASE("hf_latent: transformers' other spellings are read") {
   CHECK(read(flash(kinds + "]", "")).config.num_dense_layers == 2);
   CHECK_THAT(refusal(flash(kinds + "]")), ContainsSubstring("first_k_dense_replace: expected 2"));
   CHECK_THAT(refusal(flash(kinds + R"(,"dense"])", "")), ContainsSubstring("expected sparse behind the dense layers"));
-  CHECK(read(moonlight(R"("n_group":4,"topk_group":4,)")).config.use_expert_bias);  // all groups are taken
+  CHECK(read(moonlight(R"("n_group":4,"topk_group":4,)")).config.n_group == 0);  // all groups are used
   const auto yarn = read(moonlight(R"("n_group":1,"topk_group":1,)",
                                    R"(,"rope_scaling":{"type":"yarn","factor":40,"mscale":1.0,"mscale_all_dim":0.5,)"
                                    R"("original_max_position_embeddings":4096})"));
@@ -121,12 +121,27 @@ TEST_CASE("hf_latent: transformers' other spellings are read") {
   CHECK(std::fabs(yarn.config.attention_multiplier - half * half / std::sqrt(192.0)) < 1e-7);
 }
 
+TEST_CASE("hf_latent: experts are chosen in groups") {
+  const auto second = [](const std::string& groups) {
+    return lite("", R"("q_lora_rank":1536,)",
+                groups + R"("scoring_func":"softmax","norm_topk_prob":false,"routed_scaling_factor":16.0,)");
+  };
+  const auto two = read(second(R"("n_group":8,"topk_group":3,"topk_method":"group_limited_greedy",)"));
+  CHECK((two.config.n_group == 8 && two.config.topk_group == 3 && two.config.routed_scaling_factor == 16.f));
+  CHECK((two.warnings.empty() && !two.config.use_expert_bias));
+  CHECK(read(second(R"("n_group":8,"topk_group":3,"topk_method":"greedy",)")).config.n_group == 0);
+  const auto three = read(moonlight(R"("n_group":8,"topk_group":4,)"));
+  CHECK((three.config.n_group == 8 && three.config.topk_group == 4 && three.config.use_expert_bias));
+  CHECK_THAT(refusal(moonlight(R"("n_group":7,"topk_group":4,)")),
+             ContainsSubstring("n_group: expected a number of equal groups, each with at least 2 of 64 experts"));
+  CHECK_THAT(refusal(moonlight(R"("n_group":64,"topk_group":4,)")), ContainsSubstring("n_group: expected a number"));
+  CHECK_THAT(refusal(moonlight(R"("n_group":4,"topk_group":8,)")),
+             ContainsSubstring("topk_group: expected at most n_group, 4, found 8"));
+  CHECK_THAT(refusal(moonlight(R"("n_group":32,"topk_group":2,)")),
+             ContainsSubstring("topk_group: expected less than n_group 32, groups with at least 6 experts in all"));
+}
+
 TEST_CASE("hf_latent: what is not computed is refused by name") {
-  const std::string groups = R"("n_group":8,"topk_group":3,"topk_method":"group_limited_greedy",)"
-                             R"("scoring_func":"softmax","norm_topk_prob":false,"routed_scaling_factor":16.0,)";
-  CHECK_THAT(refusal(lite("", R"("q_lora_rank":1536,)", groups)),
-             ContainsSubstring("n_group: expected 1: experts are chosen among all, found 8"));
-  CHECK_THAT(refusal(moonlight(R"("n_group":8,"topk_group":4,)")), ContainsSubstring("n_group: expected 1"));
   CHECK_THAT(refusal(moonlight("")), ContainsSubstring("n_group: expected a natural number"));
   CHECK_THAT(refusal(lite("", "")), ContainsSubstring("q_lora_rank: expected a natural number"));
   CHECK_THAT(refusal(lite(R"(,"qk_head_dim":128)")), ContainsSubstring("qk_head_dim: expected qk_nope_head_dim + "));

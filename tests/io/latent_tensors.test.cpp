@@ -230,7 +230,14 @@ TEST_CASE("latent_tensors: GGUF's keys of latent attention are read, or refused 
   CHECK_THAT(refusal(lite, [&](gguf_image& image) { image.remove(prefix + "rope.scaling.yarn_log_multiplier"); }),
              ContainsSubstring("yarn_log_multiplier': expected a number above 0 beside rope.scaling.type yarn"));
   CHECK_THAT(refused(lite, "expert_group_count", std::uint32_t{8}),
-             ContainsSubstring("expert_group_count': expected 1"));
+             ContainsSubstring("n_group: expected a number of equal groups, each with at least 2 of 8 experts"));
+  CHECK_THAT(refused(lite, "expert_group_count", std::uint32_t{4}),
+             ContainsSubstring("topk_group: expected less than n_group 4"));
+  const io::checkpoint grouped = edited(flash, [&](gguf_image& image) {
+    image.set(prefix + "expert_group_count", std::uint32_t{4});
+    image.set(prefix + "expert_group_used_count", std::uint32_t{2});
+  });
+  CHECK((grouped.config().n_group == 4 && grouped.config().topk_group == 2));
   CHECK_THAT(refused(lite, "expert_gating_func", std::uint32_t{2}), ContainsSubstring("expected 1, a softmax"));
   CHECK_THAT(refused(flash, "expert_gating_func", std::uint32_t{1}), ContainsSubstring("expected 2, a sigmoid"));
   CHECK_THAT(refused(lite, "attention.key_length", std::uint32_t{48}),

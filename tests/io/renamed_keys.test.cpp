@@ -162,6 +162,31 @@ TEST_CASE("a Hunyuan with experts lists a value for each layer, which are all eq
              ContainsSubstring("moe_layer_num_skipped: expected none, found 1"));
 }
 
+TEST_CASE("a Ling has groups from 2.0 on, whose folders state the first one's model_type", "[io]") {
+  const std::string sizes = R"(,"intermediate_size":128,"moe_intermediate_size":32,"num_experts":8,)"
+                            R"("num_experts_per_tok":2,"norm_topk_prob":true)";
+  const std::string first =
+                        sizes + R"(,"num_shared_experts":2,"norm_head":false,"norm_softmax":false,"use_bias":false)",
+                    second = sizes + R"(,"architectures":["BailingMoeV2ForCausalLM"],"num_shared_experts":1,)"
+                                     R"("score_function":"sigmoid","moe_router_enable_expert_bias":true,)"
+                                     R"("use_qk_norm":true,"partial_rotary_factor":0.5,"first_k_dense_replace":1,)"
+                                     R"("routed_scaling_factor":2.5)",
+                    groups = R"(,"n_group":4,"topk_group":2)";
+  const auto one = read(mixture("bailing_moe", first)), two = read(mixture("bailing_moe", second + groups));
+  CHECK((one.warnings.empty() && two.warnings.empty()));
+  CHECK((one.config.model_type == architecture::bailingmoe && two.config.model_type == architecture::bailingmoe2));
+  CHECK((one.config.shared_expert_intermediate_size == 64 && one.config.num_dense_layers == 0));
+  CHECK((one.config.norm_topk_prob && !one.config.use_expert_bias && one.config.n_group == 0));
+  CHECK((two.config.n_group == 4 && two.config.topk_group == 2 && two.config.rotary_dim == 8));
+  CHECK((two.config.use_expert_bias && two.config.use_qk_norm && two.config.routed_scaling_factor == 2.5f));
+  CHECK_THAT(refusal(mixture("bailing_moe", sizes)), ContainsSubstring("num_shared_experts: expected a number"));
+  CHECK_THAT(refusal(mixture("bailing_moe", sizes + R"(,"num_shared_experts":2,"norm_head":true)")),
+             ContainsSubstring("norm_head: expected false, found true"));
+  CHECK_THAT(refusal(mixture("bailing_moe", second)), ContainsSubstring("n_group: expected a number, found nothing"));
+  CHECK_THAT(refusal(mixture("bailing_moe", second + groups + R"(,"use_qkv_bias":true)")),
+             ContainsSubstring("use_qkv_bias: expected false, found true"));
+}
+
 TEST_CASE("a MiniCPM's factors follow its width and depth", "[io]") {
   const std::string sizes = R"(,"intermediate_size":128)",
                     stated = sizes + R"(,"scale_emb":12,"scale_depth":1.4,"dim_model_base":16)";

@@ -23,6 +23,11 @@ TEST_CASE("tensors of renamed families have GGUF's names", "[io]") {
   CHECK(gguf_name("model.layers.1.mlp.gate.wg.weight", architecture::hunyuan_moe) == "blk.1.ffn_gate_inp.weight");
   CHECK(gguf_name("model.layers.1.block_sparse_moe.e_score_correction_bias", architecture::minimax_m2) ==
         "blk.1.exp_probs_b.bias");
+  CHECK(gguf_name("model.word_embeddings.weight", architecture::bailingmoe) == "token_embd.weight");
+  CHECK(gguf_name("model.layers.1.attention.key_layernorm.weight", architecture::bailingmoe2) ==
+        "blk.1.attn_k_norm.weight");
+  CHECK(gguf_name("model.layers.1.mlp.gate.expert_bias", architecture::bailingmoe2) == "blk.1.exp_probs_b.bias");
+  CHECK_FALSE(gguf_name("model.layers.1.mlp.gate.expert_bias", architecture::bailingmoe));
   CHECK(gguf_name("model.layers.1.self_attn.q_proj.weight", architecture::minimax_m2) == "blk.1.attn_q.weight");
 }
 

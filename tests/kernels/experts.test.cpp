@@ -84,6 +84,15 @@ TEST_CASE("route gives the reference's choice, ties and all, and leaves tokens p
   const bool of_logits = score == expert_score::logit;
   const float factor = scaled ? 2.5f : 1.f, more = over_all ? 0.f : 0.125f;
   const float least = GENERATE(0.f, 0.75f);  // of probabilities: above the sums of some tokens
+  const bool grouped = !of_logits && least == 0.f && many != 4;
+  const std::uint32_t groups = !grouped     ? 1
+                               : many == 65 ? 13
+                               : many == 8  ? 4
+                                            : 8,
+                      groups_used = !grouped     ? 1
+                                    : many == 65 ? 5
+                                    : many == 8  ? 2
+                                                 : 3;
   const auto bias = random.floats(many, -3, 3), scale = random.floats(many, 0.5f, 2);
   auto logits = random.floats(std::size_t{room} * many, -6, 6);
   logits[many - 1] = logits[1] = 7;
@@ -95,7 +104,9 @@ TEST_CASE("route gives the reference's choice, ties and all, and leaves tokens p
                                .choosing = biased && !of_logits ? std::span<const float>(bias) : none,
                                .factor = factor,
                                .added = more,
-                               .least = least};
+                               .least = least,
+                               .groups = groups,
+                               .groups_used = groups_used};
   std::vector<std::uint32_t> expected(2 * of * room, 0xa5a5a5a5u);
   for (std::uint32_t t = 0; t < tokens; ++t)
     reference::route(std::span(sums).subspan(t * many, many), std::span(expected).subspan(2 * of * t, 2 * of), how);
@@ -111,7 +122,9 @@ TEST_CASE("route gives the reference's choice, ties and all, and leaves tokens p
             {"score", static_cast<std::uint32_t>(score)},
             {"factor", factor},
             {"added", more},
-            {"least", least}},
+            {"least", least},
+            {"groups", groups},
+            {"groups_used", groups_used}},
            {{"logits", &in}, {"bias", &added}, {"choice", &choice}, {"state", &state}, {"scale", &factors}},
            {1, room, 1});
     const auto found = choice.read<std::uint32_t>();

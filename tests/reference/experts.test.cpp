@@ -69,6 +69,27 @@ TEST_CASE("by probabilities an expert counts by its part of all, and a bias acts
   CHECK(std::abs(share(two, 0) - part(2)) < 1e-6);
 }
 
+TEST_CASE("experts of groups are chosen in the best ones: by the best expert, and by two with a bias", "[reference]") {
+  const std::vector<float> logits{3, -5, 2, 1, 0, -1, 2, -6};  // four groups of two
+  std::vector<std::uint32_t> two(4);
+  reference::routing how{.score = expert_score::probability, .groups = 4, .groups_used = 2};
+  reference::route(logits, two, how);
+  CHECK((two[0] == 0 && two[1] == 2));  // of groups 0 and 1, which comes before group 3
+  std::vector<std::uint32_t> three(6);
+  reference::route(logits, three, how);
+  CHECK(three[2] == 3);  // not 6, whose logit is larger
+  const std::vector<float> none(8, 0.f), bias{0, -2, 0, 0, 0.5f, 0.5f, 0, 0};
+  how.score = expert_score::logistic;
+  how.choosing = none;
+  reference::route(logits, three, how);
+  CHECK((three[0] == 0 && three[1] == 2 && three[2] == 3));  // sums 0.96, 1.61, 0.77, 0.88
+  how.choosing = bias;
+  reference::route(logits, three, how);  // sums -1.04, 1.61, 1.77, 0.88
+  CHECK((three[0] == 4 && three[1] == 2 && three[2] == 5));
+  const auto gate = [](double x) { return 1 / (1 + std::exp(-x)); };
+  CHECK(std::abs(share(three, 0) - gate(0) / (gate(0) + gate(2) + gate(-1))) < 1e-6);
+}
+
 TEST_CASE("a router that gives no number chooses experts that there are, and the number is not lost", "[reference]") {
   const float none = std::numeric_limits<float>::quiet_NaN();
   const auto first = routed({none, 1, 2}, 2);

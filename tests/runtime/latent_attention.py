@@ -6,10 +6,11 @@ decoders.py does.
 
 "v2_lite" has what DeepSeek-V2-Lite has: queries by one product, routers that weigh by a softmax, YaRN with a share for
 scores. "flash" has what GLM-4.7-Flash has: queries by two products, logistic routers with a bias, a layer that drafts
-tokens. "halves" is a deepseek_v3 whose rotated channels are not neighbours (rope_interleave false). The forward pass is
-written from transformers' models/deepseek_v3 and glm4_moe_lite, and for v2_lite from the model's own code; keys and
-values are expanded for each head. Beside model.gguf, as llama.cpp's converter writes it, old.gguf has keys and values
-by one matrix, as it wrote them before.
+tokens. "halves" is a deepseek_v3 whose rotated channels are not neighbours (rope_interleave false), and whose experts
+are chosen in two of four groups. "v2" has the groups of DeepSeek-V2, which are judged by their best experts. The
+forward pass is written from transformers' models/deepseek_v3 and glm4_moe_lite, and for both v2 from the models' own
+code; keys and values are expanded for each head. Beside model.gguf, as llama.cpp's converter writes it, old.gguf has
+keys and values by one matrix, as it wrote them before.
 """
 import os
 import sys
@@ -152,13 +153,17 @@ MODELS = {
                  "norm_topk_prob": False, "routed_scaling_factor": 1.0, "n_shared_experts": 2, "moe_layer_freq": 1,
                  "ep_size": 1, "aux_loss_alpha": 0.001, "seq_aux": True, "pretraining_tp": 1},
                 {**TRAITS, "score": softmax, "bias": 0}),
+    "v2": ({"model_type": "deepseek_v2", **CONFIG, "n_group": 4, "topk_group": 2, "q_lora_rank": QUERY,
+            "rope_theta": 10000, "rope_scaling": scaled(1.0), "scoring_func": "softmax",
+            "topk_method": "group_limited_greedy", "norm_topk_prob": False, "routed_scaling_factor": 4.0,
+            "n_shared_experts": 2, "moe_layer_freq": 1}, {**TRAITS, "score": softmax, "bias": 0}),
     "flash": ({"model_type": "glm4_moe_lite", **CONFIG, "q_lora_rank": QUERY, "rope_theta": 1000000.0,
                "rope_scaling": None, "topk_method": "noaux_tc", "norm_topk_prob": True, "routed_scaling_factor": 1.8,
                "n_shared_experts": 1, "num_nextn_predict_layers": 1, "partial_rotary_factor": 1.0}, TRAITS),
-    "halves": ({"model_type": "deepseek_v3", **CONFIG, "q_lora_rank": QUERY, "rope_theta": 50000.0,
-                "rope_scaling": scaled(1.0), "scoring_func": "sigmoid", "topk_method": "noaux_tc",
-                "norm_topk_prob": True, "routed_scaling_factor": 2.446, "n_shared_experts": 2,
-                "rope_interleave": False}, TRAITS),
+    "halves": ({"model_type": "deepseek_v3", **CONFIG, "n_group": 4, "topk_group": 2, "q_lora_rank": QUERY,
+                "rope_theta": 50000.0, "rope_scaling": scaled(1.0), "scoring_func": "sigmoid",
+                "topk_method": "noaux_tc", "norm_topk_prob": True, "routed_scaling_factor": 2.446,
+                "n_shared_experts": 2, "rope_interleave": False}, TRAITS),
 }
 
 

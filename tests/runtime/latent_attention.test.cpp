@@ -25,7 +25,7 @@ using namespace intaglio::testing;
 
 namespace {
 
-constexpr std::array tiny_latents{"v2_lite", "flash", "halves"};
+constexpr std::array tiny_latents{"v2_lite", "v2", "flash", "halves"};
 
 /// Folder of the models and their logits, made once.
 const std::filesystem::path& made() {
@@ -44,7 +44,7 @@ const std::filesystem::path& made() {
 }  // namespace
 
 TEST_CASE("models with latent attention give numpy's logits, decoded and in chunks", "[once]") {
-  const std::string model = GENERATE("v2_lite", "flash", "halves");
+  const std::string model = GENERATE("v2_lite", "v2", "flash", "halves");
   const std::string form = GENERATE("", "model.gguf", "old.gguf", "converted.gguf");
   INFO(model << " " << form);
   const io::checkpoint file = io::checkpoint::open(made() / model / form);

@@ -162,7 +162,7 @@ class Logistic(Decoder):
 
     def mixture(self, x, p, w):
         scores = self.traits.get("score", sigmoid)(x @ w[p + "gate.weight"].T)
-        judged = scores + w.get(p + "choosing", 0)
+        judged = self.in_best_groups(scores + w.get(p + "choosing", 0), p + "choosing" in w)
         order = np.argsort(-judged, -1)
         ranked = np.take_along_axis(judged, order, -1)
         self.gap = min(self.gap, (ranked[:, TOP - 1] - ranked[:, TOP]).min())
@@ -176,6 +176,22 @@ class Logistic(Decoder):
             for j in range(TOP):
                 y[i] += parts[i, j] * self.unit(x[i], p + f"experts.{order[i, j]}.", w)
         return y
+
+    def in_best_groups(self, judged, biased):
+        """Numbers of experts [tokens, experts], -inf outside of the groups with the best expert or, biased, with the
+        largest sum of two."""
+        t = self.text
+        groups, used = t.get("n_group") or 1, t.get("topk_group") or 1
+        if groups == used or t.get("topk_method") == "greedy":
+            return judged
+        parts = judged.reshape(len(judged), groups, -1).copy()
+        ranked = np.sort(parts, -1)
+        sums = ranked[..., -2:].sum(-1) if biased else ranked[..., -1]
+        order = np.argsort(-sums, -1)
+        best = np.take_along_axis(sums, order, -1)
+        self.gap = min(self.gap, (best[:, used - 1] - best[:, used]).min())
+        np.put_along_axis(parts, order[:, used:, None], -np.inf, 1)
+        return parts.reshape(judged.shape)
 
     # The same as GGUF.
 
@@ -208,6 +224,8 @@ class Logistic(Decoder):
                 "leading_dense_block_count": t[self.traits["dense"]], **self.traits["keys"]}
         if "score" not in self.traits:
             keys.update({"expert_gating_func": 2, "expert_weights_scale": t["routed_scaling_factor"]})
+        if (t.get("n_group") or 1) > 1:
+            keys.update({"expert_group_count": t["n_group"], "expert_group_used_count": t["topk_group"]})
         if drafts:
             keys["nextn_predict_layers"] = drafts
         return self.traits["gguf"], keys

@@ -5,7 +5,8 @@
 
 The forward pass is that of decoders.py and logistic_decoders.py on tensors with usual names. Names, keys and orders of
 rows are written from transformers' models/glm, dots1, minimax_m2 and hunyuan_v1_moe, and from the modeling files of
-glm-4-9b-chat, EXAONE 3.5, InternLM2.5, deepseek-moe-16b, MiniCPM, MiniCPM4, XVERSE and Baichuan-7B.
+glm-4-9b-chat, EXAONE 3.5, InternLM2.5, deepseek-moe-16b, MiniCPM, MiniCPM4, XVERSE, Baichuan-7B, Ling-lite and
+Ling-mini-2.0.
 """
 import sys
 
@@ -98,7 +99,8 @@ class Renamed(Decoder):
 
 
 class Mixture(Logistic):
-    """traits of Logistic, and: biased: files have the bias of the choice."""
+    """traits of Logistic, and: biased: files have the bias of the choice; joined: folders have q, k and v as one, and
+    so has GGUF where it is "both"."""
 
     def make(self):
         super().make()
@@ -112,6 +114,13 @@ class Mixture(Logistic):
         head = {name: values for name, values in self.weights.items() if name == "lm_head.weight"}
         self.weights = {"model." + self.names_of(name)[0]: values for name, values in self.plain.items()
                         if name != "lm_head.weight" and self.is_in_files(name)} | head
+        if "joined" not in self.traits:
+            return
+        self.weights["model.word_embeddings.weight"] = self.weights.pop("model.embed_tokens.weight")
+        for layer in range(self.layers):
+            p = f"model.layers.{layer}."
+            parts = [self.weights.pop(f"{p}self_attn.{n}_proj.weight") for n in "qkv"]
+            self.weights[p + "attention.query_key_value.weight"] = np.concatenate(parts)
 
     def mixture(self, x, p, w):
         """Without a bias the logits of experts say how far a choice is from the next one."""
@@ -126,11 +135,18 @@ class Mixture(Logistic):
         return self.traits.get("biased", True) or not name.endswith(".choosing")
 
     def gguf_tensors(self):
+        parts = []
         for name, values in super().gguf_tensors():
             if not self.traits.get("biased", True) and name.endswith("exp_probs_b.bias"):
                 continue
             if self.traits.get("pairs") and name.endswith(("attn_q.weight", "attn_k.weight")):
                 values = self.in_pairs(values, HEADS if "attn_q" in name else KV_HEADS)
+            if self.traits.get("joined") == "both" and name.endswith(("attn_q.weight", "attn_k.weight")):
+                parts.append(values)
+                continue
+            if self.traits.get("joined") == "both" and name.endswith("attn_v.weight"):
+                name, values = name.replace("attn_v", "attn_qkv"), np.concatenate([*parts, values])
+                parts = []
             yield name, values
 
     def gguf_keys(self):
@@ -210,12 +226,21 @@ HUNYUAN = {**MIXTURE, "mlp.gate": ("mlp.gate.wg", "ffn_gate_inp"),
            **{f"self_attn.{n}_layernorm": (None, f"attn_{n[0]}_norm") for n in ("query", "key")},
            **{f"mlp.shared_experts.{n}_proj": (f"mlp.shared_mlp.{n}_proj", f"ffn_{n}_shexp")
               for n in ("gate", "up", "down")}}
+BAILING = {**MIXTURE, "self_attn.o_proj": ("attention.dense", "attn_output"),
+           "self_attn.q_norm": ("attention.query_layernorm", "attn_q_norm"),
+           "self_attn.k_norm": ("attention.key_layernorm", "attn_k_norm"),
+           "mlp.choosing": ("mlp.gate.expert_bias", "exp_probs_b.bias")}
 FINE = {**SIZES, "intermediate_size": DENSE, "moe_intermediate_size": INNER, "n_routed_experts": EXPERTS,
         "num_experts_per_tok": TOP, "n_shared_experts": 2, "first_k_dense_replace": 1}
 DEEPSEEK = {"model_type": "deepseek", **FINE, "norm_topk_prob": False, "scoring_func": "softmax", "moe_layer_freq": 1,
             "attention_bias": False, "aux_loss_alpha": 0.001, "seq_aux": True}
 DOTS = {"model_type": "dots1", **FINE, "head_dim": WIDE, "norm_topk_prob": True, "routed_scaling_factor": 2.5,
         "n_group": None, "topk_group": None, "scoring_func": "sigmoid", "attention_bias": False}
+LING = {"model_type": "bailing_moe", **SIZES, "intermediate_size": DENSE, "moe_intermediate_size": INNER,
+        "num_experts": EXPERTS, "num_experts_per_tok": TOP, "norm_topk_prob": True, "use_bias": False,
+        "use_qkv_bias": False, "rope_scaling": None, "embedding_dropout": 0.0, "output_router_logits": False}
+IN_GROUPS = {"first_k_dense_replace": 1, "n_group": 4, "topk_group": 2, "routed_scaling_factor": 2.5,
+             "partial_rotary_factor": 0.5, "head_dim": WIDE}
 NO_WINDOW = {"sliding_window": 4096, "max_window_layers": 62, "use_sliding_window": False}
 ALPHA = {"alpha": 1000.0, "beta_fast": 32, "beta_slow": 1, "factor": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
          "type": "dynamic"}
@@ -234,6 +259,18 @@ MIXTURES = {
                                       "rope.scaling.type": "none"})),
     "dots1": ({**DOTS, **NO_WINDOW}, DOTS, mixture_traits("dots1", norms="heads", keys={"expert_shared_count": 2,
                                                                      "expert_weights_norm": True})),
+    "ling": ({**LING, "num_shared_experts": 2, "first_k_dense_replace": 0, "norm_head": False, "norm_softmax": False},
+             {**FINE, "first_k_dense_replace": 0},
+             mixture_traits("bailingmoe", names=BAILING, score=softmax, bias=0, biased=False, pairs=True, added=0,
+                            joined="folder", keys={"expert_shared_count": 2, "expert_weights_norm": True,
+                                                   "expert_weights_scale": 1.0, "rope.scaling.type": "none"})),
+    "ling2": ({**LING, **IN_GROUPS, "architectures": ["BailingMoeV2ForCausalLM"], "num_shared_experts": 1,
+               "score_function": "sigmoid", "moe_router_enable_expert_bias": True, "use_qk_norm": True,
+               "use_rmsnorm": True, "router_dtype": "fp32", "moe_shared_expert_intermediate_size": INNER,
+               "num_nextn_predict_layers": 0}, {**FINE, **IN_GROUPS, "n_shared_experts": 1},
+              mixture_traits("bailingmoe2", names=BAILING, norms="heads", joined="both",
+                             keys={"expert_shared_count": 1, "expert_shared_feed_forward_length": INNER,
+                                   "expert_weights_norm": True, "rope.scaling.type": "none"})),
     "minimax_m2": ({"model_type": "minimax_m2", **SIZES, "head_dim": WIDE, "rotary_dim": WIDE // 2,
                     "num_local_experts": EXPERTS, "num_experts_per_tok": TOP, "scoring_func": "sigmoid",
                     "use_qk_norm": True, "qk_norm_type": "per_layer", "use_routing_bias": True,

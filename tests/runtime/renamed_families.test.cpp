@@ -24,9 +24,9 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-constexpr std::array tiny_families{"glm",       "glm_edge", "chatglm", "exaone",     "internlm2",
-                                   "internlm3", "deepseek", "dots1",   "minimax_m2", "hunyuan_moe",
-                                   "minicpm",   "minicpm4", "xverse",  "baichuan"};
+constexpr std::array tiny_families{"glm",      "glm_edge", "chatglm",    "exaone",      "internlm2", "internlm3",
+                                   "deepseek", "dots1",    "minimax_m2", "hunyuan_moe", "minicpm",   "minicpm4",
+                                   "xverse",   "baichuan", "ling",       "ling2"};
 
 /// Folder of the models and their logits, made once.
 const std::filesystem::path& made() {
@@ -96,7 +96,7 @@ TEST_CASE("safetensors are written under a folder's names where they have its ma
       CHECK(mine == its);
     }
   }
-  for (const char* const model : {"chatglm", "internlm2", "baichuan"})
+  for (const char* const model : {"chatglm", "internlm2", "baichuan", "ling", "ling2"})
     CHECK_THROWS_WITH(io::convert(made() / model, made() / model / "again.safetensors", options),
                       ContainsSubstring("whose folders have q, k and v as one matrix"));
 }

@@ -64,6 +64,8 @@ enum class architecture : std::uint8_t {
   minicpm,
   xverse,
   baichuan,
+  bailingmoe,
+  bailingmoe2,
   command_r,
   cohere2,
   starcoder2,
@@ -223,8 +225,11 @@ struct decoder_config {
   bool norm_topk_prob = true;        ///< the weights of a token's experts add up to 1; else they are a softmax over
                                      ///< all experts or, with a logistic router, the scores themselves
   // Fields for routers whose scores are not logits (core/families_table.hpp).
-  float routed_scaling_factor = 1.f;          ///< factor of each expert's weight
-  bool use_expert_bias = false;               ///< experts are chosen with the bias exp_probs_b
+  float routed_scaling_factor = 1.f;  ///< factor of each expert's weight
+  bool use_expert_bias = false;       ///< experts are chosen with the bias exp_probs_b
+  std::uint32_t n_group = 0;     ///< equal groups of neighbouring experts; 0: a token's experts are chosen among all
+  std::uint32_t topk_group = 0;  ///< groups of which a token's experts are: those with the best expert or, with
+                                 ///< use_expert_bias, with the largest sum of two experts
   std::uint32_t num_dense_layers = 0;         ///< layers at the front whose FFNs have no experts
   std::uint32_t dense_intermediate_size = 0;  ///< intermediate_size of these, and of ffn_layers without experts
   // Fields of families in which only some models have these parts (core/families_table.hpp).
@@ -287,15 +292,16 @@ struct decoder_config {
 /// The name of an architecture, as config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
   constexpr std::string_view names[] = {
-      "bitnet",        "llama",       "gemma3",       "qwen3",         "qwen3moe",    "qwen2",    "smollm3",
-      "granite",       "olmo2",       "phi3",         "lfm2",          "gemma2",      "gemma4",   "gemma3n",
-      "gpt-oss",       "qwen35",      "qwen3next",    "granitehybrid", "nemotron_h",  "bert",     "nomic-bert",
-      "granitemoe",    "olmoe",       "qwen35moe",    "lfm2moe",       "gemma",       "arcee",    "seed_oss",
-      "mistral3",      "exaone4",     "qwen2moe",     "ernie4_5",      "glm4moe",     "glm4",     "gemma-embedding",
-      "hunyuan-dense", "modern-bert", "ernie4_5-moe", "eurobert",      "deepseek2",   "chatglm",  "exaone",
-      "internlm2",     "deepseek",    "dots1",        "minimax-m2",    "hunyuan-moe", "minicpm",  "xverse",
-      "baichuan",      "command-r",   "cohere2",      "starcoder2",    "stablelm",    "nemotron", "phi2",
-      "gptneox",       "falcon",      "gpt2",         "olmo",          "starcoder",   "orion"};
+      "bitnet",        "llama",       "gemma3",       "qwen3",         "qwen3moe",    "qwen2",      "smollm3",
+      "granite",       "olmo2",       "phi3",         "lfm2",          "gemma2",      "gemma4",     "gemma3n",
+      "gpt-oss",       "qwen35",      "qwen3next",    "granitehybrid", "nemotron_h",  "bert",       "nomic-bert",
+      "granitemoe",    "olmoe",       "qwen35moe",    "lfm2moe",       "gemma",       "arcee",      "seed_oss",
+      "mistral3",      "exaone4",     "qwen2moe",     "ernie4_5",      "glm4moe",     "glm4",       "gemma-embedding",
+      "hunyuan-dense", "modern-bert", "ernie4_5-moe", "eurobert",      "deepseek2",   "chatglm",    "exaone",
+      "internlm2",     "deepseek",    "dots1",        "minimax-m2",    "hunyuan-moe", "minicpm",    "xverse",
+      "baichuan",      "bailingmoe",  "bailingmoe2",  "command-r",     "cohere2",     "starcoder2", "stablelm",
+      "nemotron",      "phi2",        "gptneox",      "falcon",        "gpt2",        "olmo",       "starcoder",
+      "orion"};
   static_assert(sizeof(names) / sizeof(names[0]) == static_cast<std::size_t>(last_architecture) + 1);
   return names[static_cast<std::size_t>(value)];
 }

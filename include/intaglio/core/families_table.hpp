@@ -363,6 +363,7 @@ inline constexpr auto first_families = std::to_array<family>({
      .default_expert_width = 1408,
      .score = expert_score::logistic,
      .router_added = 1e-20f,
+     .grouped_experts = true,
      .default_dense_layers = 1,
      .shared_experts = 1,
      .draft_layers = true},
@@ -454,6 +455,7 @@ inline constexpr auto first_families = std::to_array<family>({
      .score = expert_score::logistic,
      .softmax_unbiased = true,
      .router_added = 1e-20f,
+     .grouped_experts = true,
      .shared_experts = 1,
      .draft_layers = true},
 });

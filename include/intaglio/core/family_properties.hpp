@@ -74,23 +74,24 @@ struct family {
   bool softmax_unbiased = false;             ///< routers without a bias of the choice score by the softmax
   float router_added = 0.f;                  ///< not for logits: added to the sum by which scores are divided
   float router_least = 0.f;                  ///< not for logits: the smallest such sum
-  bool unbiased_router = false;              ///< not for logits: the choice of experts has no bias
-  std::uint32_t default_dense_layers = 0;    ///< layers at the front without experts, where files have no value
-  bool gated_shared_expert = false;          ///< each layer has a shared expert, which every token uses, with a gate
-  std::uint32_t default_shared_width = 0;    ///< width of the shared expert where config.json has no value
-  std::uint32_t shared_experts = 0;          ///< shared experts without a gate, if no key states them; 0: none
-  bool moe_keys = false;                     ///< config.json's keys of experts begin with moe_
-  bool draft_layers = false;                 ///< files may have layers that draft tokens (multi-token prediction)
-  bool joint_gates = false;                  ///< one matrix gives betas and alphas of delta rules
-  recurrence recurrent = recurrence::none;   ///< kind of the config's recurrent_layers
-  bool single_sublayers = false;             ///< a layer is a state, attention or an FFN without a gate
-  bool ungated = false;                      ///< FFNs of all layers have no gate
-  bool embedding_norm = false;               ///< the last norm is token_embd_norm, not output_norm
-  bool multipliers = false;                  ///< factors of embedding, scores, additions to the stream, and logits
-  bool depth_scaled = false;                 ///< with multipliers: scores have the usual factor, and GGUF files without
-                                             ///< the others have those of MiniCPM-2B
-  std::uint32_t alibi_layers = 0;            ///< models with this number of layers have ALiBi and are refused
-  bool softcaps = false;                     ///< scores and logits may be bounded by a scaled tanh
+  bool grouped_experts = false;  ///< not for logits: a token's experts may be chosen in some of several groups
+  bool unbiased_router = false;  ///< not for logits: the choice of experts has no bias
+  std::uint32_t default_dense_layers = 0;   ///< layers at the front without experts, where files have no value
+  bool gated_shared_expert = false;         ///< each layer has a shared expert, which every token uses, with a gate
+  std::uint32_t default_shared_width = 0;   ///< width of the shared expert where config.json has no value
+  std::uint32_t shared_experts = 0;         ///< shared experts without a gate, if no key states them; 0: none
+  bool moe_keys = false;                    ///< config.json's keys of experts begin with moe_
+  bool draft_layers = false;                ///< files may have layers that draft tokens (multi-token prediction)
+  bool joint_gates = false;                 ///< one matrix gives betas and alphas of delta rules
+  recurrence recurrent = recurrence::none;  ///< kind of the config's recurrent_layers
+  bool single_sublayers = false;            ///< a layer is a state, attention or an FFN without a gate
+  bool ungated = false;                     ///< FFNs of all layers have no gate
+  bool embedding_norm = false;              ///< the last norm is token_embd_norm, not output_norm
+  bool multipliers = false;                 ///< factors of embedding, scores, additions to the stream, and logits
+  bool depth_scaled = false;                ///< with multipliers: scores have the usual factor, and GGUF files without
+                                            ///< the others have those of MiniCPM-2B
+  std::uint32_t alibi_layers = 0;           ///< models with this number of layers have ALiBi and are refused
+  bool softcaps = false;                    ///< scores and logits may be bounded by a scaled tanh
   float attn_softcap = 0.f, final_softcap = 0.f;  ///< defaults where files have no value
   bool encoder = false;                           ///< an encoder: tokens see each other; a text gives a vector
   bool layer_norms = false;                       ///< norms are LayerNorms

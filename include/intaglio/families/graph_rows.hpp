@@ -12,6 +12,7 @@
 #include "intaglio/ir/trace.hpp"
 #include "intaglio/models/arcee.hpp"
 #include "intaglio/models/baichuan.hpp"
+#include "intaglio/models/bailingmoe.hpp"
 #include "intaglio/models/bert.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/cohere.hpp"
@@ -211,6 +212,8 @@ inline constexpr auto graph_rows = std::to_array<graph_row>({
     {architecture::minicpm, trace_llama<>},
     {architecture::xverse, trace_llama<>},
     {architecture::baichuan, trace_llama<>},
+    {architecture::bailingmoe, trace_headed<models::ernie4_5_moe_graph<any_codec>>},
+    {architecture::bailingmoe2, trace_headed<models::dots1_graph<any_codec>>},
     {architecture::command_r, trace_headed<models::layer_norm_decoder_graph<any_codec>>},
     {architecture::cohere2, trace_headed<models::layer_norm_decoder_graph<any_codec>>},
     {architecture::starcoder2, trace_headed<models::layer_norm_decoder_graph<any_codec>>},

@@ -208,6 +208,7 @@ class gguf_config : public gguf_mixtures {
     if (rule.use == gguf_key_use::draft_layers && family_of(config_.model_type).draft_layers) return;
     if (rule.use == gguf_key_use::longrope && config_.rope_scaling.type == rope_type::longrope) return;
     if (rule.use == gguf_key_use::scored_router && has_scored_router(family_of(config_.model_type))) return;
+    if (rule.use == gguf_key_use::expert_groups && family_of(config_.model_type).grouped_experts) return;
     const bool multiplies = rule.use == gguf_key_use::multiplier || rule.use == gguf_key_use::neutral_scale ||
                             rule.use == gguf_key_use::logit_scale;
     if (rule.use == gguf_key_use::logit_scale && family_of(config_.model_type).scaled_logits) return;

@@ -33,6 +33,7 @@ enum class gguf_key_use : std::uint8_t {
   parallel,          ///< as `neutral`; true where attention and FFN are beside each other; not used where only the
                      ///< tensors show it
   scored_router,     ///< as `neutral`; read where routers have scores that are not logits
+  expert_groups,     ///< as `neutral`; read where experts may be chosen in groups
   shared_expert,     ///< as `neutral`; read in families with a shared expert
   shared_experts,    ///< as `neutral`; read in families with several shared experts; 1 in families with one
   draft_layers,      ///< as `neutral`; read in families whose files may have layers that draft tokens
@@ -146,8 +147,8 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"expert_shared_count", gguf_key_use::shared_experts},
     {"moe_latent_size", gguf_key_use::neutral},
     {"expert_shared_feed_forward_length", gguf_key_use::shared_expert},
-    {"expert_group_count", gguf_key_use::neutral, 1.f, 0.f},
-    {"expert_group_used_count", gguf_key_use::neutral, 1.f, 0.f},
+    {"expert_group_count", gguf_key_use::expert_groups, 1.f, 0.f},
+    {"expert_group_used_count", gguf_key_use::expert_groups, 1.f, 0.f},
     {"expert_weights_scale", gguf_key_use::scored_router, 1.f, 0.f},
     {"expert_weights_norm", gguf_key_use::scored_router, 1.f, 1.f},
     {"expert_gating_func", gguf_key_use::scored_router, 1.f, 0.f},  // 1: softmax, 2: logistic

@@ -65,6 +65,10 @@ class gguf_mixtures : public gguf_heads {
       c.routed_scaling_factor = factor;
     c.use_expert_bias = file_.find_tensor("blk." + std::to_string(first) + ".exp_probs_b.bias") != nullptr;
     const std::uint32_t usual = gguf_gating(score_of(c));
+    const std::uint32_t groups = value("expert_group_count").value_or(1),
+                        of_token = value("expert_group_used_count").value_or(0);
+    if (groups > 1 && of_token != groups && family_of(c.model_type).grouped_experts)
+      c.n_group = groups, c.topk_group = of_token;
     if (const std::uint32_t by = value("expert_gating_func").value_or(usual); by != usual)
       refuse(key("expert_gating_func"), usual == 2 ? "2, a sigmoid" : "1, a softmax", std::to_string(by));
   }

@@ -260,6 +260,10 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
     out.set(prefix + "expert_weights_scale", c.routed_scaling_factor);
     if (sublayers) out.set(prefix + "expert_shared_count", 1u), out.set(prefix + "expert_group_count", 1u);
     else out.set(prefix + "leading_dense_block_count", c.num_dense_layers);
+    if (c.n_group != 0) {
+      out.set(prefix + "expert_group_count", c.n_group);
+      out.set(prefix + "expert_group_used_count", c.topk_group);
+    }
     if (family_of(c.model_type).moe_keys) out.set(prefix + "interleave_moe_layer_step", 1u);
     return;
   }
@@ -308,7 +312,7 @@ inline constexpr std::array<std::string_view, 5> latent_width_keys{"attention.he
   if (c.projection_norm_eps != 0 && c.projection_norm_eps != c.rms_norm_eps)
     warnings.push_back("GGUF has no epsilon for norms of single matrices; the model's is " +
                        number_text(c.projection_norm_eps) + ", not its rms_norm_eps " + number_text(c.rms_norm_eps));
-  if (family_of(c.model_type).unbiased_router && c.norm_topk_prob)
+  if (const family& of = family_of(c.model_type); of.unbiased_router && of.parts_of_all && c.norm_topk_prob)
     warnings.push_back(
         "programs that read no expert_weights_norm of this architecture take false; the model's is true");
   if (c.query_pre_attn_scalar != 0)

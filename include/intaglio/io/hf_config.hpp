@@ -30,7 +30,7 @@ class hf_config_reader : public hf_layer_norms {
     if (!root.is_object()) document_.refuse("config.json", "a JSON object", std::string(document_.root().type_name()));
     // Multimodal repositories have the text model's fields in an object of its own.
     const json_place text = root["text_config"].present() ? root["text_config"] : root;
-    out_.model_type = text["model_type"].text_or(root["model_type"].text_or(""));
+    out_.model_type = stated_type(root, text);
     const family* found = stated_family(text);
     rename_keys(document_, root["text_config"].present() ? document_.root()["text_config"] : document_.root(),
                 out_.model_type);
@@ -86,6 +86,15 @@ class hf_config_reader : public hf_layer_norms {
   }
 
  private:
+  /// The model_type. Ling 2.0 states that of the first Ling.
+  [[gnu::cold]] static std::string stated_type(const json_place& root, const json_place& text) {
+    const std::string type = text["model_type"].text_or(root["model_type"].text_or(""));
+    const json_place classes = root["architectures"];
+    const bool second = type == "bailing_moe" && classes.present() && !classes.elements().empty() &&
+                        classes.elements().front().text() == "BailingMoeV2ForCausalLM";
+    return second ? "bailing_moe_v2" : type;
+  }
+
   /// The family of model_type. A Gemma 3 whose tokens see each other is a separate family.
   [[gnu::cold]] const family* stated_family(const json_place& text) const {
     const family* const found = family_named(out_.model_type);

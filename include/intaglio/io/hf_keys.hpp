@@ -195,7 +195,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"moe_intermediate_size", config_key_use::read, {}, has_narrow_experts},
     {"norm_topk_prob", config_key_use::read, {}, has_stated_parts},
     // Keys of Nemotron-H's mixtures, as n_routed_experts and others; nobody reads them without such layers.
-    {"moe_shared_expert_intermediate_size", config_key_use::read, {}, has_single_sublayers},
+    {"moe_shared_expert_intermediate_size", config_key_use::read, "bailing_moe_v2", has_single_sublayers},
     {"moe_latent_size", config_key_use::read, {}, has_single_sublayers},
     {"moe_shared_expert_overlap", config_key_use::harmless},  // how the shared expert is scheduled
     {"mtp_layers_block_type", config_key_use::harmless},      // heads that draft tokens

@@ -19,7 +19,7 @@ inline constexpr config_key_rule hf_layer_norm_key_rules[] = {
     {"use_parallel_embedding", config_key_use::harmless},  // how matrices are split among devices
     {"norm_epsilon", config_key_use::read, "starcoder2"},
     {"mlp_type", config_key_use::read, "starcoder2"},
-    {"use_qkv_bias", config_key_use::read, "stablelm"},
+    {"use_qkv_bias", config_key_use::read, "stablelm bailing_moe bailing_moe_v2"},
     {"use_parallel_residual", config_key_use::read, "stablelm gpt_neox"},
     // Keys of Falcon.
     {"num_kv_heads", config_key_use::read, "falcon"},

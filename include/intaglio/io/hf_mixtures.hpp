@@ -102,11 +102,20 @@ class hf_mixtures : public hf_encoder {
     if (shared > config_limits::intermediate_size) count.refuse("experts that are not wider than a model's FFN");
     c.shared_expert_intermediate_size = static_cast<std::uint32_t>(shared);
     if (of.moe_keys) return judge_moe_keys(text);
-    // Experts are chosen in some of several groups, unless all groups are taken.
+    if (!of.latent || c.use_expert_bias || text["topk_method"].text_or("greedy") != "greedy") read_groups(text);
+  }
+
+  /// Reads groups of experts, unless all groups are used.
+  [[gnu::cold]] void read_groups(const json_place& text) {
+    decoder_config& c = out_.config;
     const auto number = [&](const char* key) { return text[key].present() ? text[key].natural() : 1; };
-    const bool greedy = of.latent && text["topk_method"].text_or("greedy") == "greedy" && !c.use_expert_bias;
-    for (const auto& [key, other] : {std::pair{"n_group", "topk_group"}, {"topk_group", "n_group"}})
-      if (!greedy && number(key) > number(other)) text[key].refuse("1: experts are chosen among all");
+    const std::uint64_t groups = number("n_group"), used = number("topk_group");
+    if (groups == used) return;
+    if (!family_of(c.model_type).grouped_experts)
+      text[groups > used ? "n_group" : "topk_group"].refuse("1: experts are chosen among all");
+    if (used > groups) text["topk_group"].refuse("at most n_group, " + std::to_string(groups));
+    c.n_group = size(text["n_group"]);
+    c.topk_group = text["topk_group"].present() ? size(text["topk_group"]) : 1;
   }
 
   /// Whether experts are chosen with a bias, from the keys of routers of families with latent attention. Such a router

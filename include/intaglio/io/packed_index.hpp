@@ -144,6 +144,8 @@ void packed_mixture(Stream& with, Config& c) {
   with.flag(c.norm_topk_prob, "norm_topk_prob");
   with.number(c.routed_scaling_factor, "routed_scaling_factor");
   with.flag(c.use_expert_bias, "use_expert_bias");
+  with.number(c.n_group, "n_group");
+  with.number(c.topk_group, "topk_group");
   with.number(c.num_dense_layers, "num_dense_layers");
   with.number(c.dense_intermediate_size, "dense_intermediate_size");
   with.number(c.dense_features, "dense_features");

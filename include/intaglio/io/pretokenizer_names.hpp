@@ -47,6 +47,9 @@ inline constexpr auto pretokenizer_names = std::to_array<pretokenizer_name>({
     {"kormo", pretokenizer::qwen2},
     {"f2llmv2", pretokenizer::qwen2},
     {"grok-2", pretokenizer::qwen2},
+    {"bailingmoe", pretokenizer::qwen2},
+    {"bailingmoe2", pretokenizer::qwen2},
+    {"llada-moe", pretokenizer::qwen2},
     {"qwen35", pretokenizer::qwen35},
     {"gpt-2", pretokenizer::gpt2},
     {"phi-2", pretokenizer::gpt2},
@@ -141,6 +144,8 @@ struct split_expressions {
   static const std::vector<split_expressions> out{
       {pretokenizer::llama_bpe, {llama3_expression(three_numbers)}},
       {pretokenizer::qwen2, {llama3_expression(each_number)}},
+      {pretokenizer::qwen2,  // Ling's spelling
+       {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"}},
       {pretokenizer::qwen35,
        {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|)"
         R"(\s*[\r\n]+|\s+(?!\S)|\s+)"}},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Keys of config.json that have another name in transformers' configs: a row for each. A config is read as if it had
 // transformers' names. Source: the configuration files of zai-org/glm-4-9b-chat, LGAI-EXAONE/EXAONE-3.5-2.4B,
-// MiniMaxAI/MiniMax-M2, tencent/Hunyuan-A13B-Instruct and openbmb/MiniCPM-2B-sft-bf16.
+// MiniMaxAI/MiniMax-M2, tencent/Hunyuan-A13B-Instruct, openbmb/MiniCPM-2B-sft-bf16, inclusionAI/Ling-lite-1.5 and
+// Ling-mini-2.0.
 #pragma once
 
 #include <array>
@@ -46,6 +47,8 @@ inline constexpr auto renamed_keys = std::to_array<renamed_key>({
     {"minicpm", "scale_depth", "residual_multiplier", 0, "num_hidden_layers", 1, 0.5},
     {"minicpm", "dim_model_base", "logits_scaling", 0, "hidden_size", -1, -1},
     {"baichuan", "model_max_length", "max_position_embeddings"},
+    {"bailing_moe", "num_shared_experts", "n_shared_experts"},
+    {"bailing_moe_v2", "num_shared_experts", "n_shared_experts"},
 });
 
 /// A key that must have one value, or be a list of that value.
@@ -76,6 +79,18 @@ inline constexpr auto required_values = std::to_array<required_value>({
     {"minicpm", "dim_model_base", "", true},
     {"minicpm", "sparse_config", "none: attention to chosen blocks is not computed"},
     {"baichuan", "z_loss_weight", "none: Baichuan 2 normalises the rows of its head"},
+    {"bailing_moe", "num_shared_experts", "", true},
+    {"bailing_moe", "norm_head", "false"},     // true: rows of the head are normalised
+    {"bailing_moe", "norm_softmax", "false"},  // true: logits are normalised
+    {"bailing_moe", "use_qkv_bias", "false"},
+    {"bailing_moe_v2", "num_shared_experts", "", true},
+    {"bailing_moe_v2", "use_qkv_bias", "false"},
+    {"bailing_moe_v2", "n_group", "", true},
+    {"bailing_moe_v2", "topk_group", "", true},
+    {"bailing_moe_v2", "score_function", R"("sigmoid")"},
+    {"bailing_moe_v2", "moe_router_enable_expert_bias", "true"},
+    {"bailing_moe_v2", "norm_topk_prob", "true"},
+    {"bailing_moe_v2", "use_rmsnorm", "true"},
     {"cohere2", "use_embedding_sharing", "true"},
     {"cohere2", "use_gated_activation", "true"},
     {"cohere2", "use_parallel_block", "true"},
@@ -120,6 +135,12 @@ inline constexpr config_key_rule renamed_key_rules[] = {
     {"topk_method", config_key_use::read, "deepseek dots1", has_latent_vector},
     {"qk_norm_type", config_key_use::read, "minimax_m2"},
     {"attn_type_list", config_key_use::read, "minimax_m2"},
+    {"norm_head", config_key_use::read, "bailing_moe"},
+    {"norm_softmax", config_key_use::read, "bailing_moe"},
+    {"score_function", config_key_use::read, "bailing_moe_v2"},
+    {"moe_router_enable_expert_bias", config_key_use::read, "bailing_moe_v2"},
+    {"use_rmsnorm", config_key_use::read, "bailing_moe_v2"},
+    {"router_dtype", config_key_use::harmless},     // routers are f32
     {"shared_moe_mode", config_key_use::harmless},  // of shared experts, which shared_intermediate_size would state
     {"use_mtp", config_key_use::harmless},          // heads that draft tokens
     {"num_mtp_modules", config_key_use::harmless},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Names of tensors in folders that do not have transformers' usual names: a row for each spelling. Source: the modeling
 // files of zai-org/glm-4-9b-chat, LGAI-EXAONE/EXAONE-3.5-2.4B-Instruct, internlm/internlm2_5-7b and
-// baichuan-inc/Baichuan-7B; transformers, models/minimax_m2 and models/hunyuan_v1_moe.
+// baichuan-inc/Baichuan-7B, inclusionAI/Ling-lite and Ling-mini-2.0; transformers, models/minimax_m2 and
+// models/hunyuan_v1_moe.
 #pragma once
 
 #include <array>
@@ -87,6 +88,23 @@ inline constexpr auto renamed_rows = std::to_array<renamed_tensors>({
      .model_type = "baichuan",
      .written = false,  // q, k and v are one matrix
      .names = {"layers.", {{{"self_attn.W_pack", "attn_qkv"}}}, {}, "model."}},
+    {.type = architecture::bailingmoe,
+     .model_type = "bailing_moe",
+     .written = false,  // q, k and v are one matrix
+     .names = {"layers.",
+               {{{"attention.query_key_value", "attn_qkv"}, {"attention.dense", "attn_output"}}},
+               {{{"word_embeddings", "token_embd"}}},
+               "model."}},
+    {.type = architecture::bailingmoe2,
+     .model_type = "bailing_moe_v2",
+     .written = false,  // q, k and v are one matrix
+     .names = {"layers.",
+               {{{"attention.query_key_value", "attn_qkv"},
+                 {"attention.query_layernorm", "attn_q_norm"},
+                 {"attention.key_layernorm", "attn_k_norm"},
+                 {"attention.dense", "attn_output"}}},
+               {{{"word_embeddings", "token_embd"}}},
+               "model."}},
 });
 
 /// The row of a model_type; nullptr where its folders have the usual names.

@@ -15,9 +15,12 @@ struct router_gate {
   expert_score score = expert_score::logit;  ///< how experts are scored
   float factor = 1.f;                        ///< factor of each expert's weight
   // Fields for scores that are not logits.
-  float added = 0.f;           ///< added to the sum of the chosen scores, by which they are divided
-  float least = 0.f;           ///< the smallest sum by which scores are divided
-  std::string_view bias = {};  ///< a tensor [experts] f32, added to scores only for the choice; empty: none
+  float added = 0.f;              ///< added to the sum of the chosen scores, by which they are divided
+  float least = 0.f;              ///< the smallest sum by which scores are divided
+  std::string_view bias = {};     ///< a tensor [experts] f32, added to scores only for the choice; empty: none
+  std::uint32_t groups = 0;       ///< equal groups of neighbouring experts; 0: experts are chosen among all
+  std::uint32_t groups_used = 0;  ///< groups of which a token's experts are: those with the best expert or, with a
+                                  ///< bias, with the largest sum of two experts
 };
 
 /// Traces the ops of FFNs.
@@ -87,6 +90,10 @@ class ffn_trace : public mixer_trace {
     if (top_k == 0 || top_k > width(logits))
       fail(where(name).view(), "a choice of at least 1 and at most num_local_experts ", width(logits),
            " experts a token", top_k);
+    if (gate.groups != 0 && (gate.score == expert_score::logit || width(logits) % gate.groups != 0 ||
+                             width(logits) / gate.groups * gate.groups_used < top_k))
+      fail(where(name).view(), "equal groups of experts with scores, those used with at least ", top_k, " experts",
+           gate.groups_used);
     op o{.kind = op_kind::route,
          .in = {logits, none, none},
          .weight = scale.empty() ? none : weight(scale, 1, width(logits), dtype::f32),
@@ -95,6 +102,8 @@ class ffn_trace : public mixer_trace {
          .scale = gate.factor,
          .score = gate.score,
          .least = gate.least,
+         .groups = gate.groups,
+         .groups_used = gate.groups_used,
          .over_all = over_all,
          .experts = width(logits),
          .top_k = top_k};

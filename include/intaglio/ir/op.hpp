@@ -116,10 +116,11 @@ struct op {
   std::uint32_t ahead = 0;      ///< attention: positions of the pass behind its own that a token sees
   std::uint32_t taps = 0;       ///< short_conv: number of tokens that it sees, its own included
   delta_net_config delta{};
-  bool logistic = false;                     ///< head_gate: sigmoid(gate); else silu(gate)
-  expert_score score = expert_score::logit;  ///< route: kind of scores; `second` is a bias of the choice, `eps` is
-                                             ///< added to the sum, `scale` is a factor
-  float least = 0;                           ///< route: the smallest sum by which scores are divided
+  bool logistic = false;                      ///< head_gate: sigmoid(gate); else silu(gate)
+  expert_score score = expert_score::logit;   ///< route: kind of scores; `second` is a bias of the choice, `eps` is
+                                              ///< added to the sum, `scale` is a factor
+  float least = 0;                            ///< route: the smallest sum by which scores are divided
+  std::uint32_t groups = 0, groups_used = 0;  ///< route: groups of experts, and number of groups of a token; 0: none
   bool multiplied = false;  ///< short_conv: the input is B, C and h and the result C conv(B h); else silu(conv(x))
   bool by_layer = false;    ///< gated: up has a part for each layer, one behind the other
   bool over_all = false;    ///< route: the softmax is over all experts, not over the chosen ones

@@ -15,7 +15,9 @@ namespace intaglio::kernels {
 /// [experts].
 /// score: an expert_score other than 0 (logit) replaces exp(logit - largest): 1 (logistic) is 1 / (1 + exp(-logit)); 2
 /// (probability) is the softmax over all experts. It is divided by max(sum of the chosen scores, least) + added unless
-/// over_all is 1. The bias is then added to scores only for the choice.
+/// over_all is 1. The bias is then added to scores only for the choice. With such scores and groups > 1 the experts are
+/// equal groups of neighbours, and those of the groups_used best groups alone are chosen. A group is judged by its best
+/// expert or, with biased 1, by the sum of its two best ones; among equal groups the lowest comes first.
 /// stated 1, with k = 1: nothing is computed. A token has the expert and the part in the state (kernels/state.hpp,
 /// adapter), in a batch the values of its slot. stated 2, with k = experts: all experts in order, whose parts are 1.
 /// One workgroup a token (y).
@@ -32,7 +34,9 @@ inline constexpr kernel_interface route_interface{"route",
                                                     {"score"},
                                                     {"factor", field_type::f32},
                                                     {"added", field_type::f32},
-                                                    {"least", field_type::f32}}}};
+                                                    {"least", field_type::f32},
+                                                    {"groups"},
+                                                    {"groups_used"}}}};
 
 struct route_kernel {
   static constexpr kernel id = kernel::route;
@@ -51,6 +55,8 @@ struct route_kernel {
     float factor{1.f};
     float added{};
     float least{};
+    std::uint32_t groups{1};
+    std::uint32_t groups_used{1};
   };
 };
 

@@ -94,6 +94,51 @@ inline constexpr decoder_config glm_47_flash_config{.model_type = architecture::
                                                     .q_lora_rank = 768,
                                                     .kv_lora_rank = 512,
                                                     .v_head_dim = 256};
+/// deepseek-ai/DeepSeek-V2, and -Chat. An expert is chosen in the three of eight groups whose best experts are best.
+inline constexpr decoder_config deepseek_v2_config = [] {
+  decoder_config c = deepseek_v2_lite_config;
+  c.hidden_size = 5120;
+  c.intermediate_size = 1536;
+  c.num_hidden_layers = 60;
+  c.num_attention_heads = 128;
+  c.attention_multiplier = 0.13523372f;  // (1 + 0.1 * log(40))^2 / sqrt(192)
+  c.num_local_experts = 160;
+  c.shared_expert_intermediate_size = 3072;
+  c.n_group = 8;
+  c.topk_group = 3;
+  c.routed_scaling_factor = 16.f;
+  c.dense_intermediate_size = 12'288;
+  c.q_lora_rank = 1536;
+  return c;
+}();
+/// deepseek-ai/DeepSeek-V3, -V3.1 and -R1
+inline constexpr decoder_config deepseek_v3_config = [] {
+  decoder_config c = deepseek_v2_config;
+  c.hidden_size = 7168;
+  c.intermediate_size = 2048;
+  c.num_hidden_layers = 61;
+  c.vocab_size = 129'280;
+  c.num_local_experts = 256;
+  c.num_experts_per_tok = 8;
+  c.shared_expert_intermediate_size = 2048;
+  c.norm_topk_prob = true;
+  c.topk_group = 4;
+  c.routed_scaling_factor = 2.5f;
+  c.use_expert_bias = true;
+  c.num_dense_layers = 3;
+  c.dense_intermediate_size = 18'432;
+  return c;
+}();
+/// deepseek-ai/DeepSeek-V2 with matrices of codec W.
+template <dtype W = dtype::bf16>
+struct deepseek_v2 : deepseek2<deepseek_v2_config, W> {
+  static constexpr std::string_view name = "deepseek_v2";
+};
+/// deepseek-ai/DeepSeek-V3 with matrices of codec W.
+template <dtype W = dtype::bf16>
+struct deepseek_v3 : deepseek2<deepseek_v3_config, W> {
+  static constexpr std::string_view name = "deepseek_v3";
+};
 /// deepseek-ai/DeepSeek-V2-Lite with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct deepseek_v2_lite : deepseek2<deepseek_v2_lite_config, W> {

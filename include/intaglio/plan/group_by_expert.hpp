@@ -21,10 +21,18 @@ constexpr std::uint32_t expert_list_tokens(std::uint32_t tile, std::uint32_t tok
   return tile;
 }
 
+/// Most rows of a step that prepares inputs, a row by a workgroup: as many workgroups as any device has beside each
+/// other.
+inline constexpr std::uint64_t most_prepared_rows = 65'535;
+
 /// Tokens of a list where arithmetic is f16. A product has tiles of that many tokens: a list that is not full costs a
-/// whole tile, and one more list costs another read of the weights.
+/// whole tile, and one more list costs another read of the weights. 0: there would be more rows than can be prepared.
 constexpr std::uint32_t expert_list_f16(std::uint32_t tokens, std::uint32_t experts, std::uint32_t top_k) {
-  return std::uint64_t{96} * experts <= std::uint64_t{tokens} * top_k ? 128 : 64;
+  const auto fits = [&](std::uint32_t length) {
+    return kernels::expert_tile_count(tokens, experts, top_k, length) <= most_prepared_rows / length;
+  };
+  if (std::uint64_t{96} * experts <= std::uint64_t{tokens} * top_k && fits(128)) return 128;
+  return fits(64) ? 64 : 0;
 }
 
 constexpr const ir::weight& weight_of(const ir::graph& g, const node& n) {
@@ -33,6 +41,14 @@ constexpr const ir::weight& weight_of(const ir::graph& g, const node& n) {
 constexpr bool has_blocks(const ir::graph& g, const node& n) {
   return !kernels::is_dense(*codec_of(weight_of(g, n).type));
 }
+/// Rows of a token that a product reads.
+constexpr std::uint32_t input_rows(const ir::graph& g, const node& n) {
+  return g.values[static_cast<std::size_t>(n.in)].width / weight_of(g, n).columns;
+}
+/// Whether a product by weights in blocks reads an input that a node of its own has prepared.
+constexpr bool reads_prepared(const ir::graph& g, const profile& target, const node& n, std::uint32_t tokens) {
+  return target.chunk_tiles && has_blocks(g, n) && std::uint64_t{tokens} * input_rows(g, n) <= most_prepared_rows;
+}
 
 /// Makes the node that lists each expert's tokens, after `route`, and has the products of that choice read the lists.
 constexpr node lists_of(ir::graph& g, const profile& target, const node& n, std::uint32_t tokens, std::uint32_t tile,
@@ -40,11 +56,12 @@ constexpr node lists_of(ir::graph& g, const profile& target, const node& n, std:
   const auto multiplies = [](const node& other, ir::value_id choice) {
     return other.kernel == kernels::kernel::matmul && other.experts != 0 && other.choice == choice;
   };
-  bool all_blocks = true, all_f16 = in_f16;
+  const std::uint32_t length_f16 = expert_list_f16(tokens, n.experts, n.top_k);
+  bool all_blocks = true, all_f16 = in_f16 && length_f16 != 0;
   for (const node& other : nodes)
     if (multiplies(other, n.out)) {
       const ir::weight& w = weight_of(g, other);
-      all_blocks = all_blocks && (target.chunk_tiles && has_blocks(g, other));
+      all_blocks = all_blocks && reads_prepared(g, target, other, tokens);
       all_f16 = all_f16 && w.columns % kernels::chunk_columns == 0 && w.rows / n.experts % 4 == 0;
     }
   node lists{.lowered = true,
@@ -55,7 +72,7 @@ constexpr node lists_of(ir::graph& g, const profile& target, const node& n, std:
              .out = static_cast<ir::value_id>(g.values.size()),
              .experts = n.experts,
              .top_k = n.top_k,
-             .list_tokens = all_f16      ? expert_list_f16(tokens, n.experts, n.top_k)
+             .list_tokens = all_f16      ? length_f16
                             : all_blocks ? expert_list_tokens(tile, tokens, n.experts, n.top_k)
                                          : tile};
   const std::uint32_t words =
@@ -100,9 +117,8 @@ constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_
         made.weights[0] = n.weights[0];
       push_behind(out, n, made,
                   [&](ir::weight_id a, ir::weight_id b) { return order_of_f16(g, a) == order_of_f16(g, b); });
-    } else if (n.list_tokens != 0 && target.chunk_tiles && has_blocks(g, n)) {
-      const std::uint32_t columns = weight_of(g, n).columns,
-                          rows = g.values[static_cast<std::size_t>(n.in)].width / columns;
+    } else if (n.list_tokens != 0 && reads_prepared(g, target, n, tokens)) {
+      const std::uint32_t columns = weight_of(g, n).columns, rows = input_rows(g, n);
       node made = insert_in_front(g, n, kernels::kernel::fixed,
                                   {dtype::u32, rows * kernels::fixed_words(columns), n.where, text<32>{"fixed"}});
       made.top_k = rows;

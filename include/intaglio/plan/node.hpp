@@ -39,6 +39,7 @@ struct node {
   bool logistic = false;           ///< of head_gate, whose gate is up_in
   expert_score score = expert_score::logit;      ///< of route, where eps is added to the sum
   float least = 0;                               ///< of route: the smallest sum
+  std::uint32_t groups = 0, groups_used = 0;     ///< of route: groups of experts, and number of groups of a token
   ir::stream_step step = ir::stream_step::take;  ///< of streams, whose branch is up_in and whose target is k_in
   std::uint32_t streams = 0, stream_index = 0;   ///< of streams
   std::uint32_t experts = 0, top_k = 0;          ///< top_k of `fixed`: rows of a token that experts computed

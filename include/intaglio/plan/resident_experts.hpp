@@ -62,9 +62,9 @@ struct resident_experts {
     };
     const auto sum = kernels::constants_of<kernels::expert_sum_kernel>(period[steps.sum].specialization);
     return route.biased == 0 && route.scaled == 0 && route.stated == 0 && route.score == 0 && route.factor == 1.f &&
-           product(steps.router).codec == kernels::codec::f32 && product(steps.gated).own_input == 0 &&
-           product(steps.down).own_input == 1 && sum.width == hidden && sum.experts_used == its.used &&
-           sum.biased == 0 && sum.stores == 0;
+           route.groups == 1 && product(steps.router).codec == kernels::codec::f32 &&
+           product(steps.gated).own_input == 0 && product(steps.down).own_input == 1 && sum.width == hidden &&
+           sum.experts_used == its.used && sum.biased == 0 && sum.stores == 0;
   }
   /// Binds the dispatches of a kind of block.
   /// @param stream the input of the router and the experts  @param gated outputs of gate and up of a token's experts

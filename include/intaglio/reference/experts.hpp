@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct routing {
   float factor = 1.f;                        ///< factor of each weight
   float added = 0.f;                         ///< for such scores: added to the sum by which weights are divided
   float least = 0.f;                         ///< the smallest sum by which weights are divided
+  std::size_t groups = 1;                    ///< for such scores: equal groups of neighbouring experts
+  std::size_t groups_used = 1;               ///< groups of which experts are chosen: those with the best expert or,
+                                             ///< with `choosing`, with the largest sum of two experts
 };
 
 /// The scores of a token's experts, [experts], for kinds of scores that are not logits.
@@ -40,6 +44,29 @@ inline std::vector<float> expert_scores(std::span<const float> logits, expert_sc
   return out;
 }
 
+/// Which experts are not in the best groups, and are not chosen. @param judged numbers by which experts are chosen
+inline std::vector<bool> outside_groups(std::span<const float> judged, const routing& how) {
+  std::vector<bool> out(judged.size());
+  if (how.groups <= 1) return out;
+  const std::size_t size = judged.size() / how.groups;
+  std::vector<float> scores;
+  for (std::size_t first = 0; first < judged.size(); first += size) {
+    float best = -std::numeric_limits<float>::infinity(), second = best;
+    for (const float each : judged.subspan(first, size)) {
+      second = each > best ? best : (std::max)(second, each);
+      best = (std::max)(best, each);
+    }
+    scores.push_back(how.choosing.empty() ? best : best + second);
+  }
+  for (std::size_t e = 0; e < judged.size(); ++e) {
+    std::size_t ahead = 0;
+    for (std::size_t g = 0; g < how.groups; ++g)
+      ahead += scores[g] > scores[e / size] || (scores[g] == scores[e / size] && g < e / size) ? 1u : 0u;
+    out[e] = ahead >= how.groups_used;
+  }
+  return out;
+}
+
 /// The choice of a token whose experts have scores that are not logits.
 inline void scored_route(std::span<const float> logits, std::span<std::uint32_t> choice, const routing& how) {
   const std::size_t used = choice.size() / 2;
@@ -47,7 +74,7 @@ inline void scored_route(std::span<const float> logits, std::span<std::uint32_t>
   std::vector<float> judged;
   for (std::size_t e = 0; e < parts.size(); ++e)
     judged.push_back(how.choosing.empty() ? parts[e] : parts[e] + how.choosing[e]);
-  std::vector<bool> taken(logits.size());
+  std::vector<bool> taken = outside_groups(judged, how);
   float sum = 0;
   for (std::size_t j = 0; j < used; ++j) {
     std::size_t best = logits.size();

@@ -101,7 +101,7 @@ class kernel_set {
   /// gpu::hash_of_module of the module that a dispatch was planned with. @error as of()
   std::uint64_t module_hash(const plan::dispatch& call) const {
     static_cast<void>(of(call));
-    const place& its = places_[find(keys_, key_of(call))];
+    const location& its = locations_[find(keys_, key_of(call))];
     return its.in->module_hash(its.index);
   }
   std::size_t size() const noexcept { return keys_.size(); }

@@ -200,7 +200,9 @@ class expert_proof {
                          .score = static_cast<expert_score>(trial.constant(call, "score")),
                          .factor = trial.real(call, "factor"),
                          .added = trial.real(call, "added"),
-                         .least = trial.real(call, "least")};
+                         .least = trial.real(call, "least"),
+                         .groups = trial.constant(call, "groups"),
+                         .groups_used = trial.constant(call, "groups_used")};
   std::vector<float> bias, scale;
   if (trial.constant(call, "biased") != 0) bias = trial.weight<float>(trial.operand(call, "bias"), 0, experts);
   if (how.score != expert_score::logit) how.choosing = bias;

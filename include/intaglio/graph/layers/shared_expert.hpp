@@ -82,8 +82,13 @@ constexpr auto moe_beside_shared(const rms_norm& norm, const Mixture& mixture, c
 /// How the experts of a config get their weights from scores.
 constexpr ir::router_gate router_gate_of(const decoder_config& c) {
   const family& of = family_of(c.model_type);
-  return {score_of(c), c.routed_scaling_factor, of.router_added, of.router_least,
-          c.use_expert_bias ? "exp_probs_b.bias" : ""};
+  return {score_of(c),
+          c.routed_scaling_factor,
+          of.router_added,
+          of.router_least,
+          c.use_expert_bias ? "exp_probs_b.bias" : "",
+          c.n_group,
+          c.topk_group};
 }
 
 /// The FFN sublayer of a block: a gated unit or, where the config has experts, a mixture. A mixture may have a shared

@@ -1572,19 +1572,21 @@ constexpr void route_demands(module_use& d) {
   const unsigned v2 = v1 + 3u;
   const unsigned v3 = d.quotient(v2, 4u);
   d.add(16ull * v3, 16);
-  d.add(16ull * v3, 16);
-  const unsigned v4 = d.constant(2);
+  const unsigned v4 = d.constant(12);
   d.add(4ull * v4, 4);
-  const unsigned v5 = d.constant(5);
-  const unsigned v6 = (v5 != 0u) ? 1u : 0u;
-  const unsigned v7 = v6 != 0u ? v4 : 1u;
-  d.add(4ull * v7, 4);
-  const unsigned v8 = d.constant(3);
-  const unsigned v9 = (v8 != 0u) ? 1u : 0u;
-  const unsigned v10 = v9 != 0u ? v1 : v4;
-  const unsigned v11 = v10 + 3u;
-  const unsigned v12 = d.quotient(v11, 4u);
-  d.add(16ull * v12, 16);
+  d.add(16ull * v3, 16);
+  const unsigned v5 = d.constant(2);
+  d.add(4ull * v5, 4);
+  const unsigned v6 = d.constant(5);
+  const unsigned v7 = (v6 != 0u) ? 1u : 0u;
+  const unsigned v8 = v7 != 0u ? v5 : 1u;
+  d.add(4ull * v8, 4);
+  const unsigned v9 = d.constant(3);
+  const unsigned v10 = (v9 != 0u) ? 1u : 0u;
+  const unsigned v11 = v10 != 0u ? v1 : v5;
+  const unsigned v12 = v11 + 3u;
+  const unsigned v13 = d.quotient(v12, 4u);
+  d.add(16ull * v13, 16);
 }
 inline constexpr unsigned sample_capabilities[] = {1, 61, 65, 5347};
 constexpr void sample_demands(module_use& d) {

@@ -115,6 +115,7 @@ class stream_rules : public graph_reader {
     n.factor = at(i).weight;
     if (at(i).second != ir::none) n.biases[0] = at(i).second;
     n.score = at(i).score, n.scale = at(i).scale, n.eps = at(i).eps, n.least = at(i).least;
+    n.groups = at(i).groups, n.groups_used = at(i).groups_used;
     n.out = at(i).out;
   }
 

@@ -33,6 +33,7 @@ struct lowering_of<kernels::route_kernel> : dispatch_builder {
     k.factor = n.scale;
     k.added = n.eps;
     k.least = n.least;
+    if (n.groups != 0) k.groups = n.groups, k.groups_used = n.groups_used;
     d_->subgroups = (std::min)(c_.target.norm_subgroups, (n.experts + 31) / 32);
     d_->groups = {1, c_.tokens, 1};
   }

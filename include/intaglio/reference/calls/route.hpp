@@ -21,7 +21,9 @@ struct call_of<kernels::route_kernel> : dispatch_call {
                 .score = static_cast<expert_score>(constant("score")),
                 .factor = real("factor"),
                 .added = real("added"),
-                .least = real("least")};
+                .least = real("least"),
+                .groups = constant("groups"),
+                .groups_used = constant("groups_used")};
     if (constant("biased") != 0 && how.score != expert_score::logit)
       how.choosing = weight<float>("bias").first(experts);
     else if (constant("biased") != 0)
