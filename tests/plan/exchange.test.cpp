@@ -184,8 +184,8 @@ void check_offsets(const plan::planned& made, const std::string& shader, bool no
   shader_constants of(shader, normed ? std::set<std::string>{"INNER_NORMS"} : std::set<std::string>{}, constants);
   std::uint64_t at = 0;
   std::string_view before;
-  const kernels::exchange_places places = plan::verification::exchange_of(all);
-  for (const kernels::exchange_place& each : places.all()) {
+  const kernels::exchange_ranges ranges = plan::verification::exchange_of(all);
+  for (const kernels::exchange_range& each : ranges.all()) {
     CAPTURE(each.name);
     if (each.name != before) CHECK(of(std::string(each.name) + "_at") == at);
     at += each.bytes, before = each.name;

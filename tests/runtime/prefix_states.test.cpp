@@ -14,14 +14,14 @@ TEST_CASE("a sequence goes on from the copy behind the most of its pages; unused
   CHECK(first != second);
   const auto found = states.newest(pages);
   REQUIRE(found);
-  CHECK((found->pages == 3 && found->place == second));
+  CHECK((found->pages == 3 && found->index == second));
   const auto of_first = states.newest(std::array<std::uint64_t, 2>{11, 12});
   REQUIRE(of_first);
-  CHECK((of_first->pages == 1 && of_first->place == first));
+  CHECK((of_first->pages == 1 && of_first->index == first));
   // The first was used last: a third one takes the place of the second.
   CHECK(states.put(20) == second);
   CHECK((states.has(11) && states.has(20) && !states.has(13)));
-  CHECK(states.newest(pages)->place == first);
+  CHECK(states.newest(pages)->index == first);
   // Made anew it stays where it is; forgotten it leaves its place to the next.
   CHECK(states.put(20) == second);
   states.forget(11);

@@ -46,8 +46,8 @@ TEST_CASE("copies that give way leave the others spread over the session", "[run
     CHECK(states.copies().back().position == position);
     std::array<bool, 4> used{};
     for (const auto& each : states.copies()) {
-      CHECK_FALSE(used.at(each.place));
-      used[each.place] = true;
+      CHECK_FALSE(used.at(each.index));
+      used[each.index] = true;
     }
   }
   std::uint32_t before = 0;
