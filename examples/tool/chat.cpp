@@ -248,11 +248,11 @@ class chat_loop {
   void set(const std::string& text) {
     if (text.empty())
       return print_note("temperature " + fixed(wanted_.temperature, 2) + ", top_k " +
-                  std::to_string(wanted_.top_k.value_or(0)) + ", top_p " + fixed(wanted_.top_p, 2) + ", min_p " +
-                  fixed(wanted_.min_p, 2) + ", repeat_penalty " + fixed(wanted_.repeat_penalty, 2) + ", seed " +
-                  std::to_string(wanted_.seed) + ", tokens " +
-                  (wanted_.max_tokens ? std::to_string(*wanted_.max_tokens) : "as there is room") + ", markdown " +
-                  (markdown_ ? "on" : "off"));
+                        std::to_string(wanted_.top_k.value_or(0)) + ", top_p " + fixed(wanted_.top_p, 2) + ", min_p " +
+                        fixed(wanted_.min_p, 2) + ", repeat_penalty " + fixed(wanted_.repeat_penalty, 2) + ", seed " +
+                        std::to_string(wanted_.seed) + ", tokens " +
+                        (wanted_.max_tokens ? std::to_string(*wanted_.max_tokens) : "as there is room") +
+                        ", markdown " + (markdown_ ? "on" : "off"));
     const std::size_t blank = text.find(' ');
     const std::string name = text.substr(0, blank), value = blank == std::string::npos ? "" : text.substr(blank + 1);
     if (name == "markdown") return set_markdown(value);
