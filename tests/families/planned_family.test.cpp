@@ -223,6 +223,10 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::pythia_69b, dtype::q4_k>();
   check_in<models::olmo_7b, dtype::q4_k>();
   check_in<models::gpt2_15b, dtype::q8_0>();
+  check_in<models::deepseek_v2, dtype::q8_0>();
+  check_in<models::deepseek_v3, dtype::q4_0>();
+  check_in<models::ling_lite_15, dtype::q8_0>();
+  check_in<models::ling_mini_20, dtype::bf16>();
   for (const families::published_model& each : families::published_models) {
     INFO(each.name);
     CHECK(compared.contains(each.name));

@@ -22,15 +22,15 @@ TEST_CASE("a staging ring copies what several threads put into its places, howev
 
   const auto allocations = on.counters().allocations.load();
   gpu::staging_ring ring(on, piece, 4);
-  CHECK(ring.slots() == 4);
-  for (std::size_t first = 0; first < pieces; first += ring.slots()) {
+  CHECK(ring.slot_count() == 4);
+  for (std::size_t first = 0; first < pieces; first += ring.slot_count()) {
     {
       std::vector<intaglio::joining_thread> threads;
-      for (std::size_t i = 0; i < ring.slots(); ++i)
+      for (std::size_t i = 0; i < ring.slot_count(); ++i)
         threads.emplace_back(
             [&, i] { std::memcpy(ring.slot(i).data(), expected.data() + (first + i) * piece, piece); });
     }
-    for (std::size_t i = 0; i < ring.slots(); ++i) {  // in two parts, the last one first
+    for (std::size_t i = 0; i < ring.slot_count(); ++i) {  // in two parts, the last one first
       const gpu::staging_ring::part parts[] = {{1000, piece - 1000, &store, (first + i) * piece + 1000},
                                                {0, 1000, &store, (first + i) * piece}};
       ring.copy(i, parts);

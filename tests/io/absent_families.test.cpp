@@ -59,7 +59,7 @@ TEST_CASE("a family is computed or is said to be absent, not both, and each stan
 }
 
 TEST_CASE("files of absent families are refused by a sentence that names what is missing", "[io][family]") {
-  const temporary_folder folder;
+  const temporary_folder folder, files;
   for (const io::absent_family& each : io::absent_families)
     for (const std::string& name : names_of(each.names)) {
       INFO(name);
@@ -70,7 +70,7 @@ TEST_CASE("files of absent families are refused by a sentence that names what is
       CHECK(of_folder.size() <= 400);
       gguf_image image;
       image.set<std::string>("general.architecture", name);
-      const std::string of_file = refusal(write_bytes(folder / "model.gguf", image.build()));
+      const std::string of_file = refusal(write_bytes(files / "model.gguf", image.build()));
       CHECK_THAT(of_file, ContainsSubstring(found));
       CHECK(of_file.size() <= 400);
     }

@@ -77,8 +77,8 @@ TEST_CASE("an upload of any shape gives the same weights and reports its progres
   for (const bool staged : {true, false})
     for (const unsigned threads : {1u, 3u})
       for (const runtime::upload_shape shape :
-           {runtime::upload_shape{.piece_bytes = chunk, .slots = 1, .memory_bytes = 1},
-            runtime::upload_shape{.piece_bytes = 3 * chunk, .slots = 5, .memory_bytes = 300'000},
+           {runtime::upload_shape{.piece_bytes = chunk, .slot_count = 1, .memory_bytes = 1},
+            runtime::upload_shape{.piece_bytes = 3 * chunk, .slot_count = 5, .memory_bytes = 300'000},
             runtime::upload_shape{}}) {
         std::vector<runtime::load_progress> reports;
         auto items = runtime::load_packed(

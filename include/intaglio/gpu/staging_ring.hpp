@@ -20,15 +20,15 @@ class staging_ring {
   };
 
   /// @error argument_error: no slots or no bytes; out_of_memory
-  staging_ring(const device& on, std::uint64_t slot_bytes, std::size_t slots)
-      : device_(on), states_(slots), slot_bytes_(slot_bytes), line_(on) {
-    if (slots == 0) throw argument_error("slots of a staging ring", "at least one", "0");
+  staging_ring(const device& on, std::uint64_t slot_bytes, std::size_t slot_count)
+      : device_(on), states_(slot_count), slot_bytes_(slot_bytes), line_(on) {
+    if (slot_count == 0) throw argument_error("slots of a staging ring", "at least one", "0");
     // Memory cached by the host, so that the data is checked where it was read to. Devices copy from it as fast as from
     // any other.
-    memory_ = buffer(device_, slot_bytes * slots, placement::readback, "staging");
+    memory_ = buffer(device_, slot_bytes * slot_count, placement::readback, "staging");
   }
 
-  std::size_t slots() const noexcept { return states_.size(); }
+  std::size_t slot_count() const noexcept { return states_.size(); }
   /// Memory of a slot, read as fast as written, once its last copy is done. Any thread may call it, also while another
   /// one copies other slots.
   /// @error device_lost, out_of_memory

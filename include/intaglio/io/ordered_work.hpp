@@ -101,13 +101,13 @@ class ordered_slots {
 template <class Make, class Take>
 void ordered_work(unsigned threads, std::size_t slot_count, std::size_t count, Make&& make, Take&& take) {
   threads = static_cast<unsigned>((std::min<std::size_t>)(threads, count));
-  ordered_slots slots(slot_count, count);
-  const bool parallel = threads > 1 && slots.start(threads, make);
+  ordered_slots shared(slot_count, count);
+  const bool parallel = threads > 1 && shared.start(threads, make);
   for (std::size_t item = 0; item < count; ++item) {
-    if (parallel) slots.await(item);
+    if (parallel) shared.await(item);
     else make(item, item % slot_count);
     take(item, item % slot_count);
-    if (parallel) slots.release(item);
+    if (parallel) shared.release(item);
   }
 }
 

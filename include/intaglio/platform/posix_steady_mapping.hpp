@@ -125,11 +125,11 @@ class steady_mapping {
     const int problem = ::fcntl(file_, F_SETOWN_EX, &me) != 0 || ::fcntl(file_, F_SETLEASE, F_RDLCK) != 0 ? errno : 0;
     started.set_value(problem);
     if (problem != 0) return;
-    ::sigset_t signals;
-    ::sigemptyset(&signals);
-    ::sigaddset(&signals, SIGIO);
+    ::sigset_t awaited;
+    ::sigemptyset(&awaited);
+    ::sigaddset(&awaited, SIGIO);
     while (!ends_) {
-      ::sigwaitinfo(&signals, nullptr);
+      ::sigwaitinfo(&awaited, nullptr);
       if (ends_ || ::fcntl(file_, F_GETLEASE) == F_RDLCK) continue;
       while (!mapped_ && !ends_) std::this_thread::yield();  // a writer came before map()
       if (!ends_) copy();

@@ -23,7 +23,7 @@ namespace intaglio::runtime {
 struct upload_shape {
   std::uint64_t piece_bytes = std::uint64_t{2} << 20;  ///< read by one thread, at least packed_layout::chunk_bytes
   unsigned most_threads = 12;                          ///< more threads only wait for the bus
-  std::size_t slots = 48;                              ///< of one piece each, in host memory
+  std::size_t slot_count = 48;                         ///< of one piece each, in host memory
   std::uint64_t memory_bytes = std::uint64_t{128}
                                << 20;  ///< of device memory allocated at once, unless one item is larger
 };
@@ -101,10 +101,10 @@ inline std::vector<upload_piece> upload_pieces(std::span<const std::uint64_t> si
     std::optional<gpu::staging_ring> ring;
     const auto seen = [](const gpu::buffer& each) { return !each.mapped().empty(); };
     if (!pieces.empty() && !(in_place && std::all_of(out.buffers.begin(), out.buffers.end(), seen)))
-      ring.emplace(on, shape.piece_bytes, (std::min)(shape.slots, pieces.size()));
+      ring.emplace(on, shape.piece_bytes, (std::min)(shape.slot_count, pieces.size()));
 
     const auto make = [&](std::size_t i, std::size_t) {
-      const std::span<std::byte> slot = ring ? ring->slot(i % ring->slots()) : std::span<std::byte>();
+      const std::span<std::byte> slot = ring ? ring->slot(i % ring->slot_count()) : std::span<std::byte>();
       for (const upload_piece::range& each : pieces[i].ranges) {
         const auto size = static_cast<std::size_t>(each.end - each.begin),
                    padded = static_cast<std::size_t>(each.stop - each.at);
@@ -128,7 +128,7 @@ inline std::vector<upload_piece> upload_pieces(std::span<const std::uint64_t> si
           const auto& item = out.items[each.item];
           parts_of_piece.push_back({each.at, each.stop - each.at, &out.buffers[item.buffer], item.offset + each.begin});
         }
-        ring->copy(i % ring->slots(), parts_of_piece);
+        ring->copy(i % ring->slot_count(), parts_of_piece);
       }
       std::uint64_t done = 0;
       std::uint32_t whole = 0;
@@ -139,8 +139,8 @@ inline std::vector<upload_piece> upload_pieces(std::span<const std::uint64_t> si
       meter.add(done, whole);
     };
     // As many pieces are begun as there are slots; the piece that used a slot before was submitted by then.
-    io::ordered_work(options.threads_up_to(shape.most_threads), ring ? ring->slots() : pieces.size(), pieces.size(),
-                     make, take);
+    io::ordered_work(options.threads_up_to(shape.most_threads), ring ? ring->slot_count() : pieces.size(),
+                     pieces.size(), make, take);
     place_until(sizes.size());
     if (ring) ring->finish();
     return out;
