@@ -132,10 +132,10 @@ TEST_CASE("a folder with one GGUF file is that file for every command") {
   fs::create_symlink(fs::absolute(fable()), fs::path(inside) / "tales.gguf");
   CHECK(contains(call({"check", inside}).out, ": sound: "));
   CHECK(call({"inspect", inside, "--json"}).json()["config"] == call({"inspect", fable(), "--json"}).json()["config"]);
-  const auto told_by = [&](const std::string& model) {
+  const auto story_by = [&](const std::string& model) {
     return call({"run", "--model", model, "--prompt", "Once upon a time", "-n", "4", "--quiet", "--temperature", "0"});
   };
-  CHECK((told_by(inside).code == 0 && told_by(inside).out == told_by(fable()).out));
+  CHECK((story_by(inside).code == 0 && story_by(inside).out == story_by(fable()).out));
   CHECK(call({"convert", inside, converted, "--codec", "tq2_0"}).code == 0);
   CHECK(call({"convert", fable(), direct, "--codec", "tq2_0"}).code == 0);
   CHECK(content(converted) == content(direct));
