@@ -198,7 +198,12 @@ await page.fill('[name=max_tokens]', '');
 await page.fill('[name=temperature]', '1');
 await page.click('#settings-open');
 await page.click('#new');
-// A slow stream, so that there is something to stop.
+// A long answer over a slow line, so that there is something to stop, however busy the machine is.
+const line = await page.context().newCDPSession(page);
+await line.send('Network.enable');
+const speed = bytes =>
+    line.send('Network.emulateNetworkConditions', {offline: false, latency: 0, downloadThroughput: bytes, uploadThroughput: -1});
+await speed(4000);
 await page.route('**/v1/chat/completions', async route => {
   const body = JSON.parse(route.request().postData());
   await route.continue({
@@ -217,6 +222,7 @@ check(
     (await page.textContent('.turn.assistant .tools')).includes('stopped') && stopped.length < 400,
     `a stopped answer, found ${stopped.length} letters`);
 await page.unroute('**/v1/chat/completions');
+await speed(-1);
 
 // History.
 await page.reload();
@@ -327,6 +333,7 @@ await page.route('**/v1/chat/completions', async route => {
   await route.continue({postData: JSON.stringify({...body, ignore_eos: true, max_tokens: -1})});
 });
 await page.click('#new');
+await speed(40000);
 await ask('A long one.');
 // What comes is kept from its first letters on, twice a second.
 const kept_letters = () => new Promise(good => {
@@ -349,6 +356,7 @@ check(
     part.length > 0 && whole.startsWith(part.slice(0, 50)) && whole.length > part.length + 100 &&
         !(await page.textContent('.turn.assistant .tools')).includes('not finished'),
     `an answer goes on behind a reload, found ${part.length} and ${whole.length} letters`);
+await speed(-1);
 await page.click('#new');
 await ask('Another long one.');
 await page.waitForFunction(() => document.querySelector('.turn.assistant .text')?.textContent.length > 5);

@@ -84,6 +84,21 @@ export async function key(context, url, secret, audit) {
   await page.close();
 }
 
+// Waits until a stored conversation has the text.
+async function kept(page, text) {
+  const is_kept = text => new Promise(good => {
+    const asked = indexedDB.open('intaglio', 1);
+    asked.onsuccess = () => {
+      const all = asked.result.transaction('chats').objectStore('chats').getAll();
+      all.onsuccess = () => {
+        asked.result.close();
+        good(JSON.stringify(all.result).includes(text));
+      };
+    };
+  });
+  for (let tries = 0; tries < 500 && !await page.evaluate(is_kept, text); ++tries) await page.waitForTimeout(20);
+}
+
 /// Calls of tools are folded, kept, exported and sent back.
 export async function tool_calls(page, ask, idle, audit) {
   const call = (index, part, more = {}) => ({tool_calls: [{index, ...more, function: part}]});
@@ -127,6 +142,7 @@ export async function tool_calls(page, ask, idle, audit) {
   await page.getByRole('button', {name: 'Which weather?', exact: true}).click();
   await shown('an import');
   await page.getByLabel('Result of get_weather').fill('It rains.');
+  await kept(page, 'It rains.');
   await page.reload();
   await page.waitForSelector('.call');
   const reply = page.waitForResponse('**/v1/chat/completions');
