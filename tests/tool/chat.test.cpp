@@ -115,7 +115,7 @@ TEST_CASE("a saved chat goes on as if it had not been interrupted") {
   for (const std::string sentence :
        {"fox.session: offset 0x", "checksum of the file: expected", "/load needs the name of a file",
         "/dev/null: cannot be replaced", "/no/s", "nowhere.gguf: no such file", "fable (", "unknown: /nonsense",
-        "/retry          another reply"})
+        "/retry             another reply"})
     CHECK(contains(bad.err, sentence));
 }
 
