@@ -201,8 +201,8 @@ await page.click('#new');
 // A long answer over a slow line, so that there is something to stop, however busy the machine is.
 const line = await page.context().newCDPSession(page);
 await line.send('Network.enable');
-const speed = bytes =>
-    line.send('Network.emulateNetworkConditions', {offline: false, latency: 0, downloadThroughput: bytes, uploadThroughput: -1});
+const speed = bytes => line.send(
+    'Network.emulateNetworkConditions', {offline: false, latency: 0, downloadThroughput: bytes, uploadThroughput: -1});
 await speed(4000);
 await page.route('**/v1/chat/completions', async route => {
   const body = JSON.parse(route.request().postData());
