@@ -49,8 +49,8 @@ class cut_page : plan_drawing {
   }
 
   std::string header() const {
-    std::string out = "<header><p class=\"mark\">intaglio plan</p><h1>" + escaped(model_) + "</h1>";
-    for (std::size_t i = 0; i < stages_.size(); ++i) out += "<p>" + escaped(title(i)) + ".</p>";
+    std::string out = "<header><p class=\"mark\">intaglio plan</p><h1>" + html_escaped(model_) + "</h1>";
+    for (std::size_t i = 0; i < stages_.size(); ++i) out += "<p>" + html_escaped(title(i)) + ".</p>";
     out += "<div class=\"figures\">" + figure(std::to_string(stages_.size()), "stages");
     for (std::size_t i = 0; i < stages_.size(); ++i)
       out += figure(size_text(stages_[i]->table().decode.weight_bytes()), "weights read a token, " + short_name(i));
@@ -71,13 +71,13 @@ class cut_page : plan_drawing {
            "are one below the other, and each begins where the lane above it ends. Bars are the weights that a " +
            "dispatch reads in one pass.</p>\n<div class=\"scroll\">" + lanes(which) + "</div>\n";
     for (std::size_t i = 0; i < stages_.size(); ++i)
-      out += "<p>" + escaped(title(i)) + "</p>" + listing(columns(sequence_of(i, which)), nullptr);
+      out += "<p>" + html_escaped(title(i)) + "</p>" + listing(columns(sequence_of(i, which)), nullptr);
     return out + "</section>\n";
   }
 
   static std::string crossing_line(double x, double y, double to_x, double to_y, const std::string& tip) {
     return "<path class=\"crossing\" d=\"M" + px(x) + " " + px(y) + " L" + px(to_x) + " " + px(to_y) + "\"><title>" +
-           escaped(tip) + "</title></path>";
+           html_escaped(tip) + "</title></path>";
   }
   std::string crossing_text(std::size_t index, plan::sequence plan::table::*which) const {
     const plan::table& t = stages_[index]->table();

@@ -6,6 +6,7 @@
 #include <intaglio/plan/explain.hpp>
 
 #include "console.hpp"
+#include "html_text.hpp"
 #include "plan_page_style.hpp"
 
 #include <algorithm>
@@ -37,30 +38,20 @@ class plan_drawing {
   static constexpr int column_width = 140, left = 84, gap = 10, card_top = 34, card_height = 88, bars_top = 136,
                        bars_height = 84, map_top = 264;
 
-  static std::string escaped(std::string_view text) {
-    std::string out;
-    for (const char c : text)
-      c == '<'   ? out += "&lt;"
-      : c == '>' ? out += "&gt;"
-      : c == '&' ? out += "&amp;"
-      : c == '"' ? out += "&quot;"
-                 : out += c;
-    return out;
-  }
   static std::string px(double value) { return fixed(value, 1); }
   static std::string size_text(std::uint64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
   static std::string cut(std::string_view text, std::size_t most) {
     return text.size() <= most ? std::string(text) : std::string(text.substr(0, most - 1)) + "\u2026";
   }
   static std::string label(double x, double y, std::string_view style, const std::string& text) {
-    return "<text x=\"" + px(x) + "\" y=\"" + px(y) + "\" class=\"" + std::string(style) + "\">" + escaped(text) +
+    return "<text x=\"" + px(x) + "\" y=\"" + px(y) + "\" class=\"" + std::string(style) + "\">" + html_escaped(text) +
            "</text>";
   }
   static std::string box(double x, double y, double width, double height, std::string_view style,
                          const std::string& tip = {}) {
     return "<rect x=\"" + px(x) + "\" y=\"" + px(y) + "\" width=\"" + px(width) + "\" height=\"" + px(height) +
            "\" rx=\"5\" class=\"" + std::string(style) + "\">" +
-           (tip.empty() ? "" : "<title>" + escaped(tip) + "</title>") + "</rect>";
+           (tip.empty() ? "" : "<title>" + html_escaped(tip) + "</title>") + "</rect>";
   }
 
   static std::vector<column> columns(const plan::sequence& s) {
@@ -93,7 +84,8 @@ class plan_drawing {
     return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
            "content=\"width=device-width, "
            "initial-scale=1\">\n<title>" +
-           escaped(title) + "</title>\n<style>" + std::string(plan_page_style) + "</style>\n</head>\n<body>\n<main>\n";
+           html_escaped(title) + "</title>\n<style>" + std::string(plan_page_style) +
+           "</style>\n</head>\n<body>\n<main>\n";
   }
   static std::string tabs(bool resident, std::uint32_t chunk) {
     return "<input type=\"radio\" name=\"tab\" id=\"tab-decode\" checked><input type=\"radio\" name=\"tab\" "
@@ -257,7 +249,7 @@ class plan_drawing {
     for (std::size_t i = 0; i < all.size(); ++i) {
       const plan::dispatch& d = *all[i].call;
       out += "<tr><td>" + std::to_string(i) + "</td><td>" + std::string(kernels::interface_of(d.kernel).name) +
-             "</td><td>" + escaped(d.label.view()) + "</td><td>" + std::to_string(all[i].repeats) + "</td><td>" +
+             "</td><td>" + html_escaped(d.label.view()) + "</td><td>" + std::to_string(all[i].repeats) + "</td><td>" +
              (d.barrier ? "yes" : "") + "</td><td>" + std::to_string(d.groups[0]) + " \u00d7 " +
              std::to_string(d.groups[1]) + "</td><td>" + plan::explanation::number(d.weight_bytes) + "</td><td>" +
              rule_names(d) + "</td>" + (times != nullptr ? "<td>" + fixed(times->microseconds[i], 1) + "</td>" : "") +

@@ -36,12 +36,12 @@ class plan_page : plan_drawing {
 
   std::string header() const {
     const decoder_config& c = *table_.config;
-    std::string out = "<header><p class=\"mark\">intaglio plan</p><h1>" + escaped(model_) + "</h1><p>" +
+    std::string out = "<header><p class=\"mark\">intaglio plan</p><h1>" + html_escaped(model_) + "</h1><p>" +
                       std::to_string(c.num_hidden_layers) + " layers of width " + std::to_string(c.hidden_size) +
                       ", feed-forward " + std::to_string(c.intermediate_size) + ", " +
                       std::to_string(c.num_attention_heads) + " heads on " + std::to_string(c.num_key_value_heads) +
                       ", vocabulary " + std::to_string(c.vocab_size) + ". Laid out by the compiler for profile <em>" +
-                      escaped(table_.profile) +
+                      html_escaped(table_.profile) +
                       "</em>; every layer of a kind replays the same period.</p><div class=\"figures\">";
     out += figure(std::to_string(table_.decode.dispatch_count()), "dispatches a token");
     out += figure(std::to_string(table_.decode.block(0).size()), "dispatches a layer");
@@ -58,7 +58,7 @@ class plan_page : plan_drawing {
                       "\">\n<h2>The sequence, and the arena below it</h2>\n<p>Time runs to the right. A line at the "
                       "left of a card is a barrier: "
                       "the only places where the device waits. ";
-    out += times != nullptr ? "Bars are times in one pass, measured on " + escaped(times->device) +
+    out += times != nullptr ? "Bars are times in one pass, measured on " + html_escaped(times->device) +
                                   (s.max_tokens == 1 ? "; the dashed line is how long a streaming read of the same "
                                                        "weights takes, the percentage how near that is."
                                                      : ".")
@@ -81,8 +81,8 @@ class plan_page : plan_drawing {
           if (const auto its = rules_of(*each.call); std::find(its.begin(), its.end(), i) != its.end())
             where += (where.empty() ? "" : ", ") + std::string(s->name) + " " + std::string(each.call->label.view());
       out += "<article" + std::string(where.empty() ? " class=\"unused\"" : "") + "><h3>" + std::string(rule.name) +
-             "</h3><p class=\"merges\">" + escaped(rule.merges) + "</p><p>" + escaped(rule.reason) +
-             ".</p><p class=\"where\">" + (where.empty() ? "no dispatch of these sequences" : escaped(where)) +
+             "</h3><p class=\"merges\">" + html_escaped(rule.merges) + "</p><p>" + html_escaped(rule.reason) +
+             ".</p><p class=\"where\">" + (where.empty() ? "no dispatch of these sequences" : html_escaped(where)) +
              "</p></article>";
     }
     return out + "</div>\n";

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "console.hpp"
+#include "html_text.hpp"
 
 #include <intaglio/runtime/trace.hpp>
 #include <intaglio/runtime/walked_model.hpp>
@@ -60,16 +61,6 @@ code{font:12px ui-monospace,Menlo,Consolas,monospace;background:var(--paper);bor
 border-radius:4px;padding:0 4px;white-space:pre}
 )css";
 
-inline std::string html_escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text)
-    c == '<'   ? out += "&lt;"
-    : c == '>' ? out += "&gt;"
-    : c == '&' ? out += "&amp;"
-    : c == '"' ? out += "&quot;"
-               : out += c;
-  return out;
-}
 inline std::string html_head(const std::string& title) {
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
          "content=\"width=device-width, initial-scale=1\">\n<title>" +
