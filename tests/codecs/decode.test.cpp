@@ -145,9 +145,9 @@ TEST_CASE("codecs: each code of 4 bits that is a number, with each scale of 8 bi
     for (std::size_t i = 0; i < 32; ++i)
       block[4 + i] = static_cast<std::uint8_t>(i % 8 | (i % 8 + 8) << 4);  // 8 codes of 16 neighbours
     const int exponent = static_cast<int>(scale >> 3 & 15), fraction = static_cast<int>(scale & 7);
-    const double d = (scale & 127) == 127 ? 0
-                     : exponent == 0      ? std::ldexp(fraction, -9)
-                                          : std::ldexp(8 + fraction, exponent - 10);
+    const double d = scale == 127    ? 0
+                     : exponent == 0 ? std::ldexp(fraction, -9)
+                                     : std::ldexp(8 + fraction, exponent - 10);
     decodes<codecs::nvfp4>(block, [&](std::size_t i) { return d * number(i % 16); });
   }
 }

@@ -7,7 +7,8 @@
 namespace intaglio::codecs {
 
 /// A weight is scale / 2 times fp4_values[code], with a scale for 16 neighbours. A scale has 4 exponent and 3 mantissa
-/// bits and no sign; bit 7 is not read. The scale 127 is NaN and counts as 0. Half of a scale is an f16.
+/// bits and no sign; bit 7 is not read. The scale 127 is NaN and counts as 0; 255 is 480, as in the source. Half of a
+/// scale is an f16.
 /// @layout scales, 4 bytes; codes, 32 bytes: 8 for each 16 weights, of which byte j has weights j and j + 8
 /// @source ggml-quants.c, dequantize_row_nvfp4
 struct nvfp4 {
@@ -46,7 +47,7 @@ struct nvfp4 {
  private:
   static std::uint16_t half_of_scale(std::uint8_t bits) {
     const int exponent = (bits >> 3) & 15, mantissa = bits & 7;
-    if ((bits & 127) == 127) return 0;
+    if (bits == 127) return 0;
     // The exponent of an f16 is biased by 15 instead of 7, and half of a number has an exponent that is one less. A
     // subnormal scale becomes mantissa * 2^-10.
     return exponent != 0 ? static_cast<std::uint16_t>((exponent + 7) << 10 | mantissa << 7)
