@@ -164,6 +164,20 @@ TEST_CASE("gate_up keeps the order gate, up and the activation", "[plan][fuse]")
   CHECK(plan::rules[nodes[1].rule].name == "norm_prologue");
   CHECK(nodes[1].op_count == 5);  // rms_norm, quantize, gate, up, gated
   CHECK(nodes[2].epilogue == kernels::epilogue::add);
+
+  const auto up_first = fused(
+      [](ir::trace& t, ir::value_id x) {
+        const auto h = t.quantize(t.rms_norm(x, "norm.weight", 1e-5f), "norm");
+        const auto up = t.matmul(h, "up.weight", 512, 256, ternary);
+        const auto gate = t.matmul(h, "gate.weight", 512, 256, ternary);
+        const auto s = t.quantize(t.gated(gate, up, activation::silu), "sub");
+        return t.add(x, t.matmul(s, "down.weight", 256, 512, ternary));
+      },
+      true, failure);
+  REQUIRE(failure.empty());
+  REQUIRE(up_first[1].weight_count == 2);
+  CHECK(up_first[1].epilogue == kernels::epilogue::gated);
+  CHECK(up_first[1].weights[0] == up_first[1].weights[1] + 1);  // the trace met up's matrix first
 }
 
 TEST_CASE("gate and up of two codecs are two products, of which gated makes one", "[plan][fuse]") {

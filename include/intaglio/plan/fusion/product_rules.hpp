@@ -121,12 +121,15 @@ class product_rules : public qkv_rules {
     add_weight(n, at(i).weight);
   }
 
-  constexpr bool gate_up(std::size_t g, node& n) {
-    const auto u = sibling(g);
-    if (u == nowhere || uses(at(g).out) != 1 || uses(at(u).out) != 1) return false;
-    const auto a = reader(at(g).out, kind::gated, g);
+  /// Merges the products of a gated FFN, in whichever order a layer computes them. @param first of the two
+  constexpr bool gate_up(std::size_t first, node& n) {
+    const auto second = sibling(first);
+    if (second == nowhere || uses(at(first).out) != 1 || uses(at(second).out) != 1) return false;
+    const bool gate_first = reader(at(first).out, kind::gated, first) != nowhere;
+    const auto g = gate_first ? first : second, u = gate_first ? second : first;
+    const auto a = reader(at(g).out, kind::gated, first);
     if (a == nowhere || at(a).in[1] != at(u).out) return false;
-    for (const auto index : {g, u, a}) take(n, index);
+    for (const auto index : {first, second, a}) take(n, index);
     for (const auto index : {g, u}) add_weight(n, at(index).weight);
     n.rule = rule_index("gate_up");
     n.epilogue = kernels::epilogue::gated;
