@@ -178,7 +178,7 @@ TEST_CASE("the device is lost at each submit and names what was in flight") {
       FAIL("the loss went unnoticed");
     } catch (const device_lost& lost) {
       CHECK(lost.result() == VK_ERROR_DEVICE_LOST);
-      CHECK(std::string(lost.what()).find("in flight: ") != std::string::npos);
+      CHECK(std::string(lost.what()).find("(in flight: ") != std::string::npos);
       CHECK((std::string(lost.what()).find("; driver: planted") != std::string::npos) == explains);
       named += std::string(lost.what()).find("scale twice") != std::string::npos ? 1 : 0;
     }

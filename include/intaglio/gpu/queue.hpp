@@ -186,7 +186,7 @@ class queue {
     throw device_lost(on->label, "wait for the device",
                       "no progress for " +
                           std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(quiet).count()) + " ms" +
-                          what,
+                          (what.empty() ? what : ", " + what),
                       static_cast<int>(VK_TIMEOUT));
   }
   void create(const std::shared_ptr<connection>& on) {
@@ -230,7 +230,7 @@ class queue {
   }
 
   std::string in_flight(std::uint64_t done, std::uint64_t newest) const {
-    std::string out = ", in flight:";
+    std::string out = "in flight:";
     for (std::uint64_t each = done + 1; each <= newest; ++each) {
       if (newest - each >= labels_.size()) continue;
       out.append(each == done + 1 ? " " : ", ").append(labels_[each % labels_.size()].data());
