@@ -66,6 +66,13 @@ class random_weights {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::byte>> bytes_;
 };
 
+/// A module's words with the activation of a dispatch.
+inline std::vector<std::uint32_t> spliced(std::span<const std::byte> module, const plan::dispatch& call) {
+  std::vector<std::uint32_t> words(module.size() / 4);
+  std::memcpy(words.data(), module.data(), module.size());
+  return kernels::splicer(words, *call.activation).spliced();
+}
+
 /// Passes of decode in two ways: by the reference of the chain, and by the module of the resident dispatch itself.
 class both_ways {
  public:
@@ -81,10 +88,7 @@ class both_ways {
     const plan::dispatch& planned = which == 0 ? s.resident[0] : s.resident_long[0];
     device.resident_workgroups = planned.groups[0];
     call_ = plan::fitted(planned, device);
-    std::vector<std::uint32_t> words(module.size() / 4);
-    std::memcpy(words.data(), module.data(), module.size());
-    words = kernels::splicer(words, *call_.activation).spliced();
-    code_.emplace_back(words, call_.specialization);
+    code_.emplace_back(spliced(module, call_), call_.specialization);
   }
   const plan::dispatch& call() const { return call_; }
 

@@ -72,6 +72,8 @@ class machine : shares {
       for (std::uint32_t t = 0; t < threads; ++t) {
         invocation its;
         its.words = code_->initial, its.own.assign(code_->private_words, 0xdeadbeefu);
+        for (const move& each : code_->values_at_start)
+          std::copy_n(its.words.data() + each.from, each.words, its.own.data() + each.to);
         for (const auto& [which, place] : code_->built_ins) {
           std::uint32_t* to = its.own.data() + place;
           if (which == built_in_index) to[0] = t;
@@ -120,6 +122,7 @@ class machine : shares {
       if (each.now != state::in_subgroup || each.at != lanes[0].at)
         throw std::runtime_error("spirv: a subgroup operation that not all lanes reach");
     const instruction& i = code_->code[lanes[0].at - 1];
+    if (i.code == op_matrix_mul_add) return multiply(lanes, i), true;
     std::vector<std::uint32_t> from(lanes.size() * i.words);
     for (std::size_t lane = 0; lane < lanes.size(); ++lane)
       std::copy_n(lanes[lane].words.data() + i.a, i.words, from.data() + lane * i.words);
@@ -131,6 +134,32 @@ class machine : shares {
       lanes[lane].now = state::runs;
     }
     return true;
+  }
+
+  /// Sums of 16 products for each element, exact where they fit a double, and rounded once. The elements of a lane are
+  /// those that NVIDIA's driver gives it: pairs of neighbouring columns of the left matrix and the sums, of rows of the
+  /// right matrix.
+  void multiply(std::span<invocation> lanes, const instruction& i) const {
+    if (lanes.size() != 32) throw std::runtime_error("spirv: a product of matrices by other than 32 lanes");
+    const matrix_shape& shape = code_->products[i.detail];
+    std::array<float, 16 * 16> left{};
+    std::array<float, 16 * 8> right{};
+    for (std::uint32_t lane = 0; lane < 32; ++lane) {
+      const std::uint32_t* const w = lanes[lane].words.data();
+      const std::uint32_t group = lane / 4, pair = lane % 4 * 2;
+      for (std::uint32_t e = 0; e < 8; ++e) left[(group + e / 4 * 8) * 16 + pair + e % 2 + e / 2 % 2 * 8] = real(w[i.a + e]);
+      for (std::uint32_t e = 0; e < 4; ++e) right[(pair + e % 2 + e / 2 * 8) * 8 + group] = real(w[i.b + e]);
+    }
+    for (std::uint32_t lane = 0; lane < 32; ++lane) {
+      std::uint32_t* const w = lanes[lane].words.data();
+      for (std::uint32_t e = 0; e < 4; ++e) {
+        const std::uint32_t row = lane / 4 + e / 2 * 8, column = lane % 4 * 2 + e % 2;
+        double sum = real(w[i.c + e]);
+        for (std::uint32_t k = 0; k < shape.inner; ++k) sum += double{left[row * 16 + k]} * right[k * 8 + column];
+        w[i.to + e] = bits(static_cast<float>(sum));
+      }
+      lanes[lane].now = state::runs;
+    }
   }
 
   void jump(invocation& of, std::uint32_t target) {
@@ -205,7 +234,8 @@ class machine : shares {
         case op_control_barrier: of.now = state::at_barrier; return;
         case op_memory_barrier: break;
         case op_shuffle:
-        case op_shuffle_xor: of.now = state::in_subgroup; return;
+        case op_shuffle_xor:
+        case op_matrix_mul_add: of.now = state::in_subgroup; return;
         case op_access_chain: follow(of, i); break;
         case op_store: store(group, of, i); break;
         case op_load:

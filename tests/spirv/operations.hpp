@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What instructions of SPIR-V compute of an invocation's own words, as kernels of this library use them: IEEE f32, each
-// operation rounded by itself.
+// operation rounded by itself. A value of f16 is kept as the f32 of the same number.
 #pragma once
 
 #include <bit>
@@ -49,6 +49,7 @@ enum opcode : std::uint32_t {
   op_convert_s_to_f = 111,
   op_convert_u_to_f = 112,
   op_u_convert = 113,
+  op_f_convert = 115,
   op_convert_ptr_to_u = 117,
   op_convert_u_to_ptr = 120,
   op_bitcast = 124,
@@ -111,7 +112,9 @@ enum opcode : std::uint32_t {
   op_shuffle_xor = 346,
   op_s_dot = 4450,
   op_u_dot = 4451,
-  op_su_dot = 4452
+  op_su_dot = 4452,
+  op_type_matrix = 4456,
+  op_matrix_mul_add = 4459
 };
 enum decoration_number : std::uint32_t {
   decoration_spec_id = 1,
@@ -131,6 +134,7 @@ enum extended : std::uint32_t {
   u_max = 41,
   s_max = 42,
   u_clamp = 44,
+  s_clamp = 45,
   fused = 50,
   pack_half = 58,
   unpack_half = 62
@@ -140,17 +144,27 @@ constexpr bool has_result(std::uint32_t code) {
   return code == op_ext_inst || code == op_load || code == op_access_chain || code == op_variable ||
          (code >= op_vector_extract_dynamic && code <= op_bit_field_s_extract) || code == op_atomic_i_add ||
          code == op_phi || code == op_shuffle || code == op_shuffle_xor || (code >= op_s_dot && code <= op_su_dot) ||
-         code == op_undef;
+         code == op_matrix_mul_add || code == op_undef;
 }
 
 inline float real(std::uint32_t word) { return std::bit_cast<float>(word); }
 inline std::uint32_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
 inline std::int32_t whole(std::uint32_t word) { return static_cast<std::int32_t>(word); }
+/// The nearest f16, as f32. A double is rounded once: bits that an f32 has no room for are kept in its last one.
+inline float half_of(double value) {
+  float near = static_cast<float>(value);
+  if (static_cast<double>(near) != value && std::isfinite(near)) {
+    if (std::abs(static_cast<double>(near)) > std::abs(value)) near = std::nextafter(near, 0.f);
+    near = std::bit_cast<float>(std::bit_cast<std::uint32_t>(near) | 1);
+  }
+  return intaglio::f32_from_f16(intaglio::f16_from_f32(near));
+}
 
 /// Components of 32 bits of up to two operands. @return whether the code is one of these
 inline bool compute_word(std::uint32_t code, std::uint32_t a, std::uint32_t b, std::uint32_t& y) {
   switch (code) {
-    case op_u_convert: y = a; break;
+    case op_u_convert:
+    case op_f_convert: y = a; break;
     case op_convert_f_to_s: {
       const float x = real(a);
       y = !(x >= -2147483648.f) ? 0x80000000u : x >= 2147483648.f ? 0x7fffffffu : static_cast<std::uint32_t>(static_cast<std::int32_t>(x));
@@ -223,6 +237,7 @@ inline bool compute_extended(std::uint32_t which, std::uint32_t a, std::uint32_t
     case u_max: y = a < b ? b : a; break;
     case s_max: y = whole(a) < whole(b) ? b : a; break;
     case u_clamp: y = a < b ? b : a > c ? c : a; break;
+    case s_clamp: y = whole(a) < whole(b) ? b : whole(a) > whole(c) ? c : a; break;
     case fused: y = bits(std::fma(real(a), real(b), real(c))); break;
     case pack_half:
     case unpack_half: break;
@@ -268,6 +283,7 @@ bool knows(const Instruction& of) {
     case op_atomic_i_add:
     case op_shuffle:
     case op_shuffle_xor:
+    case op_matrix_mul_add:
     case op_s_dot:
     case op_u_dot:
     case op_su_dot:
@@ -338,7 +354,8 @@ void compute(const Instruction& i, std::uint32_t* w, const Program& of) {
       } else {
         for (std::uint32_t k = 0; k < i.words; ++k) {
           std::uint32_t y = 0;
-          compute_extended(i.detail, a[k], i.b != 0 ? b[k] : 0, i.c != 0 ? c[k] : 0, y);
+          if (i.half && i.detail == fused) y = bits(half_of(std::fma(double{real(a[k])}, real(b[k]), real(c[k]))));
+          else compute_extended(i.detail, a[k], i.b != 0 ? b[k] : 0, i.c != 0 ? c[k] : 0, y);
           to[k] = y;
         }
       }
@@ -359,7 +376,7 @@ void compute(const Instruction& i, std::uint32_t* w, const Program& of) {
   for (std::uint32_t k = 0; k < i.count; ++k) {
     std::uint32_t y = 0;
     compute_word(i.code, a[k], b[k], y);
-    to[k] = y;
+    to[k] = i.half ? bits(half_of(real(y))) : y;
   }
 }
 

@@ -31,6 +31,8 @@ enum storage : std::uint32_t {
 struct type {
   std::uint32_t code = 0, words = 0, count = 1;  ///< count: of components, members or elements
   bool wide = false;                             ///< of 64 bits
+  bool half = false;                             ///< of f16, or of matrices' elements of f16
+  std::uint32_t rows = 0, columns = 0;           ///< of a cooperative matrix, whose elements 32 lanes share
   std::uint32_t of = 0;                          ///< components, elements, or what is pointed to
   std::uint32_t storage = 0;                     ///< of pointers
   std::vector<std::uint32_t> members;
@@ -45,6 +47,11 @@ struct instruction {
   std::uint32_t detail = 0;   ///< of the code: extended instruction, storage, index of a list
   std::uint32_t a_words = 0;  ///< of a's components
   bool waits = false;         ///< reads what others write
+  bool half = false;          ///< gives f16
+};
+/// A product of cooperative matrices: [rows, inner] by [inner, columns].
+struct matrix_shape {
+  std::uint32_t rows = 0, columns = 0, inner = 0;
 };
 struct move {
   std::uint32_t to = 0, from = 0, words = 0;
@@ -71,6 +78,8 @@ class program {
   std::vector<std::vector<move>> edges;         ///< what phis take on the way there, by target
   std::vector<std::vector<chain_step>> chains;  ///< of access chains
   std::vector<std::vector<std::uint32_t>> lists;
+  std::vector<matrix_shape> products;  ///< of cooperative matrices
+  std::vector<move> values_at_start;   ///< what variables of an invocation hold when it begins
   std::vector<std::uint32_t> initial;  ///< the words of an invocation when it begins: constants and places of variables
   std::uint32_t private_words = 0, workgroup_words = 0;
   std::map<std::uint32_t, std::uint32_t> built_ins;  ///< their places among private words
@@ -101,7 +110,7 @@ class program {
       const std::uint32_t length = w[0] >> 16;
       if (code_ == op_decorate && length > 3) decorations_[{w[1], w[2]}] = w[3];
       if (code_ == op_member_decorate && w[3] == decoration_offset) offsets_[w[1]][w[2]] = w[4];
-      if (code_ >= op_type_void && code_ <= op_type_function) declare_type(code_, w.first(length));
+      if ((code_ >= op_type_void && code_ <= op_type_function) || code_ == op_type_matrix) declare_type(code_, w.first(length));
       if (code_ == op_undef || (code_ >= op_constant_true && code_ <= op_spec_constant_op)) declare_constant(code_, w.first(length));
       if (code_ == op_variable) declare_variable(w.first(length));
       return true;
@@ -114,10 +123,19 @@ class program {
       case op_type_bool: t.words = 1; break;
       case op_type_int:
       case op_type_float:
-        if (w[2] != 32 && w[2] != 64) fail("a type of " + std::to_string(w[2]) + " bits");
-        t.words = w[2] / 32, t.wide = w[2] == 64;
+        t.half = code_ == op_type_float && w[2] == 16;
+        if (w[2] != 32 && w[2] != 64 && !t.half) fail("a type of " + std::to_string(w[2]) + " bits");
+        t.words = t.half ? 1 : w[2] / 32, t.wide = w[2] == 64;
         break;
-      case op_type_vector: t.of = w[2], t.count = w[3], t.words = t.count * types_.at(w[2]).words, t.wide = types_.at(w[2]).wide; break;
+      case op_type_vector:
+        t.of = w[2], t.count = w[3], t.words = t.count * types_.at(w[2]).words;
+        t.wide = types_.at(w[2]).wide, t.half = types_.at(w[2]).half;
+        break;
+      case op_type_matrix:
+        t.of = w[2], t.rows = initial[at(w[4])], t.columns = initial[at(w[5])], t.half = types_.at(w[2]).half;
+        if (types_.at(w[2]).code != op_type_float || types_.at(w[2]).wide) fail("a matrix of other elements than f16 and f32");
+        t.words = t.rows * t.columns / 32;
+        break;
       case op_type_array:
         t.of = w[2], t.count = initial[at(w[3])], t.words = t.count * types_.at(w[2]).words;
         t.stride = decoration(w[1], decoration_array_stride);
@@ -151,12 +169,15 @@ class program {
       case op_spec_constant: initial[to] = of_pipeline(w[3]); break;
       case op_constant:
         for (std::size_t i = 3; i < w.size(); ++i) initial[to + i - 3] = w[i];
+        if (types_.at(w[1]).half) initial[to] = bits(intaglio::f32_from_f16(static_cast<std::uint16_t>(w[3])));
         break;
       case op_constant_composite:
       case op_spec_constant_composite: {
         std::uint32_t next = to;
         for (const std::uint32_t each_ : w.subspan(3))
           for (std::uint32_t i = 0; i < types_.at(type_of_.at(each_)).words; ++i) initial[next++] = initial[at(each_) + i];
+        if (types_.at(w[1]).rows != 0)  // one value for all elements
+          for (; next < to + types_.at(w[1]).words; ++next) initial[next] = initial[to];
         break;
       }
       case op_spec_constant_op: {
@@ -176,7 +197,7 @@ class program {
     if (w[3] == storage_workgroup) initial[to] = std::exchange(workgroup_words, workgroup_words + of.words);
     if (w[3] == storage_input || w[3] == storage_private || w[3] == storage_function)
       initial[to] = std::exchange(private_words, private_words + of.words);
-    if (w.size() > 4) fail("a variable with a value");
+    if (w.size() > 4) values_at_start.push_back({initial[to], at(w[4]), of.words});
   }
 
   // The function.
@@ -271,6 +292,7 @@ class program {
       const type& t = types_.at(w[1]);
       out.to = at(w[2]), out.words = t.words;
       out.count = t.code == op_type_vector ? t.count : 1;
+      out.half = t.half;
     }
     const auto words_of = [&](std::uint32_t id) { return types_.at(type_of_.at(id)).words; };
     switch (code_) {
@@ -280,6 +302,7 @@ class program {
         const type& p = types_.at(type_of_.at(pointer));
         out.a = at(pointer), out.detail = p.storage, out.words = types_.at(p.of).words;
         if (code_ == op_store) out.b = at(w[2]);
+        if ((p.storage == storage_physical || p.storage == storage_push) && types_.at(p.of).half) fail("f16 in memory");
         out.waits = code_ == op_load && p.storage == storage_physical && w.size() > 4 && (w[4] & 1) != 0;  // volatile
         if ((p.storage == storage_physical || p.storage == storage_push) && types_.at(p.of).code > op_type_vector &&
             types_.at(p.of).code != op_type_pointer)
@@ -288,6 +311,12 @@ class program {
       }
       case op_access_chain: out.a = at(w[3]), out.detail = read_chain(w), out.b = types_.at(w[1]).storage; break;
       case op_bitcast:
+        if (out.half != types_.at(type_of_.at(w[3])).half) {  // two f16 in a word
+          if (out.words + words_of(w[3]) != 3) fail("the bits of other than two f16");
+          out.code = op_ext_inst, out.detail = out.half ? unpack_half : pack_half, out.a = at(w[3]);
+          break;
+        }
+        [[fallthrough]];
       case op_copy_object:
       case op_convert_ptr_to_u:
       case op_convert_u_to_ptr: out.code = op_composite_extract, out.a = at(w[3]); break;
@@ -302,7 +331,8 @@ class program {
         if (code_ == op_composite_construct)
           for (const std::uint32_t each_ : w.subspan(3))
             for (std::uint32_t i = 0; i < words_of(each_); ++i) from.push_back(at(each_) + i);
-        else
+        if (const type& t = types_.at(w[1]); t.rows != 0) from.assign(t.words, at(w[3]));
+        if (code_ == op_vector_shuffle)
           for (const std::uint32_t each_ : w.subspan(5))
             from.push_back(each_ < words_of(w[3]) ? at(w[3]) + each_ : at(w[4]) + each_ - words_of(w[3]));
         lists.push_back(from);
@@ -313,6 +343,15 @@ class program {
         break;
       case op_shuffle_xor:
       case op_shuffle: out.a = at(w[4]), out.b = at(w[5]); break;
+      case op_matrix_mul_add: {
+        out.a = at(w[3]), out.b = at(w[4]), out.c = at(w[5]), out.detail = static_cast<std::uint32_t>(products.size());
+        const type &a = types_.at(type_of_.at(w[3])), &b = types_.at(type_of_.at(w[4]));
+        const type& t = types_.at(w[1]);
+        if (a.rows != 16 || a.columns != 16 || b.rows != 16 || b.columns != 8 || !a.half || !b.half || t.half || t.columns != 8)
+          fail("a product of matrices in another shape than 16 x 16 by 16 x 8");
+        products.push_back({t.rows, t.columns, a.columns});
+        break;
+      }
       case op_atomic_i_add: out.a = at(w[3]), out.b = at(w[6]); break;
       case op_control_barrier:
       case op_memory_barrier: break;
