@@ -100,11 +100,13 @@ class machine : shares {
         again = shuffles(lanes);
       }
     }
-    const std::size_t waiting = of_state(of.invocations, state::at_barrier), ended = of_state(of.invocations, state::ended);
+    const std::size_t waiting = of_state(of.invocations, state::at_barrier),
+                      ended = of_state(of.invocations, state::ended);
     if (waiting != 0 && waiting + ended == threads) {
       if (ended != 0) throw std::runtime_error("spirv: a barrier that not all invocations of a workgroup reach");
       for (invocation& each : of.invocations) {
-        if (each.at != of.invocations[0].at) throw std::runtime_error("spirv: invocations of a workgroup at two barriers");
+        if (each.at != of.invocations[0].at)
+          throw std::runtime_error("spirv: invocations of a workgroup at two barriers");
         each.now = state::runs;
       }
       moved = true;
@@ -112,7 +114,8 @@ class machine : shares {
     return moved;
   }
   static std::size_t of_state(std::span<const invocation> all, state which) {
-    return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const auto& each) { return each.now == which; }));
+    return static_cast<std::size_t>(
+        std::count_if(all.begin(), all.end(), [&](const auto& each) { return each.now == which; }));
   }
   /// A subgroup operation that all lanes have reached. @return whether there was one
   bool shuffles(std::span<invocation> lanes) {
@@ -147,7 +150,8 @@ class machine : shares {
     for (std::uint32_t lane = 0; lane < 32; ++lane) {
       const std::uint32_t* const w = lanes[lane].words.data();
       const std::uint32_t group = lane / 4, pair = lane % 4 * 2;
-      for (std::uint32_t e = 0; e < 8; ++e) left[(group + e / 4 * 8) * 16 + pair + e % 2 + e / 2 % 2 * 8] = real(w[i.a + e]);
+      for (std::uint32_t e = 0; e < 8; ++e)
+        left[(group + e / 4 * 8) * 16 + pair + e % 2 + e / 2 % 2 * 8] = real(w[i.a + e]);
       for (std::uint32_t e = 0; e < 4; ++e) right[(pair + e % 2 + e / 2 * 8) * 8 + group] = real(w[i.b + e]);
     }
     for (std::uint32_t lane = 0; lane < 32; ++lane) {
@@ -181,9 +185,12 @@ class machine : shares {
   std::uint64_t address(const std::uint32_t* w) const { return w[0] | std::uint64_t{w[1]} << 32; }
   std::byte* checked(std::uint64_t at, std::size_t bytes) {
     auto* const place = reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(at));
-    const auto inside = [&](std::span<std::byte> of) { return place >= of.data() && place + bytes <= of.data() + of.size(); };
+    const auto inside = [&](std::span<std::byte> of) {
+      return place >= of.data() && place + bytes <= of.data() + of.size();
+    };
     if (!inside(last_)) {
-      const auto behind = std::upper_bound(memory_.begin(), memory_.end(), place, [](const std::byte* p, const auto& of) { return p < of.data(); });
+      const auto behind = std::upper_bound(memory_.begin(), memory_.end(), place,
+                                           [](const std::byte* p, const auto& of) { return p < of.data(); });
       if (behind == memory_.begin() || !inside(behind[-1]))
         throw std::runtime_error("spirv: an address outside of all memory, of " + std::to_string(bytes) + " bytes");
       last_ = behind[-1];
@@ -191,7 +198,8 @@ class machine : shares {
     return place;
   }
 
-  std::uint32_t* own(workgroup& group, invocation& of, std::uint32_t storage, std::uint32_t place, std::uint32_t words) {
+  std::uint32_t* own(workgroup& group, invocation& of, std::uint32_t storage, std::uint32_t place,
+                     std::uint32_t words) {
     std::vector<std::uint32_t>& in = storage == storage_workgroup ? group.shared : of.own;
     if (std::size_t{place} + words > in.size()) throw std::runtime_error("spirv: an index outside of a variable");
     return in.data() + place;
@@ -221,23 +229,39 @@ class machine : shares {
       const instruction& i = code_->code[of.at++];
       if (++instructions_ > (std::uint64_t{1} << 36)) throw std::runtime_error("spirv: a run that does not end");
       switch (i.code) {
-        case op_branch: jump(of, i.to); break;
-        case op_branch_conditional: jump(of, i.to + (of.words[i.a] == 0)); break;
+        case op_branch:
+          jump(of, i.to);
+          break;
+        case op_branch_conditional:
+          jump(of, i.to + (of.words[i.a] == 0));
+          break;
         case op_switch: {
           const auto& cases = code_->lists[i.detail];
           const auto found = std::find(cases.begin(), cases.end(), of.words[i.a]);
           jump(of, i.to + (found == cases.end() ? 0 : 1 + static_cast<std::uint32_t>(found - cases.begin())));
           break;
         }
-        case op_return: of.now = state::ended, --left_; return;
-        case op_unreachable: throw std::runtime_error("spirv: came where no invocation comes");
-        case op_control_barrier: of.now = state::at_barrier; return;
-        case op_memory_barrier: break;
+        case op_return:
+          of.now = state::ended, --left_;
+          return;
+        case op_unreachable:
+          throw std::runtime_error("spirv: came where no invocation comes");
+        case op_control_barrier:
+          of.now = state::at_barrier;
+          return;
+        case op_memory_barrier:
+          break;
         case op_shuffle:
         case op_shuffle_xor:
-        case op_matrix_mul_add: of.now = state::in_subgroup; return;
-        case op_access_chain: follow(of, i); break;
-        case op_store: store(group, of, i); break;
+        case op_matrix_mul_add:
+          of.now = state::in_subgroup;
+          return;
+        case op_access_chain:
+          follow(of, i);
+          break;
+        case op_store:
+          store(group, of, i);
+          break;
         case op_load:
           load(group, of, i);
           if (i.waits) return;
@@ -251,7 +275,8 @@ class machine : shares {
           std::memcpy(place, &after, 4);
           break;
         }
-        default: compute(i, of.words.data(), *code_);
+        default:
+          compute(i, of.words.data(), *code_);
       }
     }
   }

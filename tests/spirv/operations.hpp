@@ -164,84 +164,202 @@ inline float half_of(double value) {
 inline bool compute_word(std::uint32_t code, std::uint32_t a, std::uint32_t b, std::uint32_t& y) {
   switch (code) {
     case op_u_convert:
-    case op_f_convert: y = a; break;
+    case op_f_convert:
+      y = a;
+      break;
     case op_convert_f_to_s: {
       const float x = real(a);
-      y = !(x >= -2147483648.f) ? 0x80000000u : x >= 2147483648.f ? 0x7fffffffu : static_cast<std::uint32_t>(static_cast<std::int32_t>(x));
+      y = !(x >= -2147483648.f) ? 0x80000000u
+          : x >= 2147483648.f   ? 0x7fffffffu
+                                : static_cast<std::uint32_t>(static_cast<std::int32_t>(x));
       break;
     }
-    case op_convert_s_to_f: y = bits(static_cast<float>(whole(a))); break;
-    case op_convert_u_to_f: y = bits(static_cast<float>(a)); break;
-    case op_s_negate: y = 0u - a; break;
-    case op_f_negate: y = a ^ 0x80000000u; break;
-    case op_i_add: y = a + b; break;
-    case op_i_sub: y = a - b; break;
-    case op_i_mul: y = a * b; break;
-    case op_f_add: y = bits(real(a) + real(b)); break;
-    case op_f_sub: y = bits(real(a) - real(b)); break;
-    case op_f_mul: y = bits(real(a) * real(b)); break;
-    case op_f_div: y = bits(real(a) / real(b)); break;
-    case op_u_div: y = b == 0 ? ~0u : a / b; break;
-    case op_u_mod: y = b == 0 ? ~0u : a % b; break;
-    case op_is_nan: y = std::isnan(real(a)); break;
-    case op_logical_or: y = a | b; break;
-    case op_logical_and: y = a & b; break;
-    case op_logical_not: y = a == 0; break;
-    case op_i_equal: y = a == b; break;
-    case op_i_not_equal: y = a != b; break;
-    case op_u_greater: y = a > b; break;
-    case op_s_greater: y = whole(a) > whole(b); break;
-    case op_u_greater_equal: y = a >= b; break;
-    case op_u_less: y = a < b; break;
-    case op_s_less: y = whole(a) < whole(b); break;
-    case op_u_less_equal: y = a <= b; break;
-    case op_f_ord_equal: y = real(a) == real(b); break;
-    case op_f_unord_not_equal: y = !(real(a) == real(b)); break;
-    case op_f_ord_less: y = real(a) < real(b); break;
-    case op_f_ord_greater: y = real(a) > real(b); break;
-    case op_f_ord_less_equal: y = real(a) <= real(b); break;
-    case op_shift_right: y = a >> (b & 31); break;
-    case op_shift_right_arithmetic: y = static_cast<std::uint32_t>(whole(a) >> (b & 31)); break;
-    case op_shift_left: y = a << (b & 31); break;
-    case op_or: y = a | b; break;
-    case op_xor: y = a ^ b; break;
-    case op_and: y = a & b; break;
-    case op_not: y = ~a; break;
-    default: return false;
+    case op_convert_s_to_f:
+      y = bits(static_cast<float>(whole(a)));
+      break;
+    case op_convert_u_to_f:
+      y = bits(static_cast<float>(a));
+      break;
+    case op_s_negate:
+      y = 0u - a;
+      break;
+    case op_f_negate:
+      y = a ^ 0x80000000u;
+      break;
+    case op_i_add:
+      y = a + b;
+      break;
+    case op_i_sub:
+      y = a - b;
+      break;
+    case op_i_mul:
+      y = a * b;
+      break;
+    case op_f_add:
+      y = bits(real(a) + real(b));
+      break;
+    case op_f_sub:
+      y = bits(real(a) - real(b));
+      break;
+    case op_f_mul:
+      y = bits(real(a) * real(b));
+      break;
+    case op_f_div:
+      y = bits(real(a) / real(b));
+      break;
+    case op_u_div:
+      y = b == 0 ? ~0u : a / b;
+      break;
+    case op_u_mod:
+      y = b == 0 ? ~0u : a % b;
+      break;
+    case op_is_nan:
+      y = std::isnan(real(a));
+      break;
+    case op_logical_or:
+      y = a | b;
+      break;
+    case op_logical_and:
+      y = a & b;
+      break;
+    case op_logical_not:
+      y = a == 0;
+      break;
+    case op_i_equal:
+      y = a == b;
+      break;
+    case op_i_not_equal:
+      y = a != b;
+      break;
+    case op_u_greater:
+      y = a > b;
+      break;
+    case op_s_greater:
+      y = whole(a) > whole(b);
+      break;
+    case op_u_greater_equal:
+      y = a >= b;
+      break;
+    case op_u_less:
+      y = a < b;
+      break;
+    case op_s_less:
+      y = whole(a) < whole(b);
+      break;
+    case op_u_less_equal:
+      y = a <= b;
+      break;
+    case op_f_ord_equal:
+      y = real(a) == real(b);
+      break;
+    case op_f_unord_not_equal:
+      y = !(real(a) == real(b));
+      break;
+    case op_f_ord_less:
+      y = real(a) < real(b);
+      break;
+    case op_f_ord_greater:
+      y = real(a) > real(b);
+      break;
+    case op_f_ord_less_equal:
+      y = real(a) <= real(b);
+      break;
+    case op_shift_right:
+      y = a >> (b & 31);
+      break;
+    case op_shift_right_arithmetic:
+      y = static_cast<std::uint32_t>(whole(a) >> (b & 31));
+      break;
+    case op_shift_left:
+      y = a << (b & 31);
+      break;
+    case op_or:
+      y = a | b;
+      break;
+    case op_xor:
+      y = a ^ b;
+      break;
+    case op_and:
+      y = a & b;
+      break;
+    case op_not:
+      y = ~a;
+      break;
+    default:
+      return false;
   }
   return true;
 }
 /// Components of 64 bits.
 inline bool compute_wide(std::uint32_t code, std::uint64_t a, std::uint64_t b, std::uint64_t& y) {
   switch (code) {
-    case op_u_convert: y = a; break;
-    case op_i_add: y = a + b; break;
-    case op_i_sub: y = a - b; break;
-    case op_i_mul: y = a * b; break;
-    case op_or: y = a | b; break;
-    case op_and: y = a & b; break;
-    default: return false;
+    case op_u_convert:
+      y = a;
+      break;
+    case op_i_add:
+      y = a + b;
+      break;
+    case op_i_sub:
+      y = a - b;
+      break;
+    case op_i_mul:
+      y = a * b;
+      break;
+    case op_or:
+      y = a | b;
+      break;
+    case op_and:
+      y = a & b;
+      break;
+    default:
+      return false;
   }
   return true;
 }
 /// Of GLSL.std.450, by component.
 inline bool compute_extended(std::uint32_t which, std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t& y) {
   switch (which) {
-    case round_even: y = bits(std::nearbyint(real(a))); break;
-    case f_abs: y = a & 0x7fffffffu; break;
-    case square_root: y = bits(std::sqrt(real(a))); break;
-    case f_min: y = real(b) < real(a) ? b : a; break;
-    case u_min: y = b < a ? b : a; break;
-    case s_min: y = whole(b) < whole(a) ? b : a; break;
-    case f_max: y = real(a) < real(b) ? b : a; break;
-    case u_max: y = a < b ? b : a; break;
-    case s_max: y = whole(a) < whole(b) ? b : a; break;
-    case u_clamp: y = a < b ? b : a > c ? c : a; break;
-    case s_clamp: y = whole(a) < whole(b) ? b : whole(a) > whole(c) ? c : a; break;
-    case fused: y = bits(std::fma(real(a), real(b), real(c))); break;
+    case round_even:
+      y = bits(std::nearbyint(real(a)));
+      break;
+    case f_abs:
+      y = a & 0x7fffffffu;
+      break;
+    case square_root:
+      y = bits(std::sqrt(real(a)));
+      break;
+    case f_min:
+      y = real(b) < real(a) ? b : a;
+      break;
+    case u_min:
+      y = b < a ? b : a;
+      break;
+    case s_min:
+      y = whole(b) < whole(a) ? b : a;
+      break;
+    case f_max:
+      y = real(a) < real(b) ? b : a;
+      break;
+    case u_max:
+      y = a < b ? b : a;
+      break;
+    case s_max:
+      y = whole(a) < whole(b) ? b : a;
+      break;
+    case u_clamp:
+      y = a < b ? b : a > c ? c : a;
+      break;
+    case s_clamp:
+      y = whole(a) < whole(b) ? b : whole(a) > whole(c) ? c : a;
+      break;
+    case fused:
+      y = bits(std::fma(real(a), real(b), real(c)));
+      break;
     case pack_half:
-    case unpack_half: break;
-    default: return false;
+    case unpack_half:
+      break;
+    default:
+      return false;
   }
   return true;
 }
@@ -287,9 +405,12 @@ bool knows(const Instruction& of) {
     case op_s_dot:
     case op_u_dot:
     case op_su_dot:
-    case op_undef: return true;
-    case op_ext_inst: return compute_extended(of.detail, 0, 0, 0, y);
-    default: return of.words == 2 || of.a_words == 2 ? compute_wide(of.code, 0, 0, wide) : compute_word(of.code, 0, 1, y);
+    case op_undef:
+      return true;
+    case op_ext_inst:
+      return compute_extended(of.detail, 0, 0, 0, y);
+    default:
+      return of.words == 2 || of.a_words == 2 ? compute_wide(of.code, 0, 0, wide) : compute_word(of.code, 0, 1, y);
   }
 }
 
@@ -299,7 +420,8 @@ void compute(const Instruction& i, std::uint32_t* w, const Program& of) {
   std::uint32_t *to = w + i.to, *a = w + i.a, *b = w + i.b, *c = w + i.c;
   const auto wide = [](const std::uint32_t* from) { return from[0] | std::uint64_t{from[1]} << 32; };
   switch (i.code) {
-    case op_undef: return;
+    case op_undef:
+      return;
     case op_composite_extract:
       for (std::uint32_t k = 0; k < i.words; ++k) to[k] = a[k];
       return;
@@ -313,11 +435,15 @@ void compute(const Instruction& i, std::uint32_t* w, const Program& of) {
       for (const std::uint32_t from : of.lists[i.detail]) to[k++] = w[from];
       return;
     }
-    case op_vector_extract_dynamic: to[0] = a[b[0]]; return;
+    case op_vector_extract_dynamic:
+      to[0] = a[b[0]];
+      return;
     case op_vector_times_scalar:
       for (std::uint32_t k = 0; k < i.count; ++k) to[k] = bits(real(a[k]) * real(b[0]));
       return;
-    case op_i_add_carry: to[0] = a[0] + b[0], to[1] = to[0] < b[0]; return;
+    case op_i_add_carry:
+      to[0] = a[0] + b[0], to[1] = to[0] < b[0];
+      return;
     case op_u_mul_extended: {
       const std::uint64_t product = std::uint64_t{a[0]} * b[0];
       to[0] = static_cast<std::uint32_t>(product), to[1] = static_cast<std::uint32_t>(product >> 32);
@@ -331,7 +457,8 @@ void compute(const Instruction& i, std::uint32_t* w, const Program& of) {
       return;
     }
     case op_select:
-      for (std::uint32_t k = 0; k < i.count * i.words; ++k) to[k] = a[i.a_words != 0 ? k / i.words : 0] != 0 ? b[k] : c[k];
+      for (std::uint32_t k = 0; k < i.count * i.words; ++k)
+        to[k] = a[i.a_words != 0 ? k / i.words : 0] != 0 ? b[k] : c[k];
       return;
     case op_bit_field_insert: {
       const std::uint32_t count = w[i.detail], mask = (count == 32 ? ~0u : (1u << count) - 1) << c[0];
@@ -344,7 +471,9 @@ void compute(const Instruction& i, std::uint32_t* w, const Program& of) {
       return;
     case op_s_dot:
     case op_u_dot:
-    case op_su_dot: to[0] = dot(a[0], b[0], i.code != op_u_dot, i.code == op_s_dot); return;
+    case op_su_dot:
+      to[0] = dot(a[0], b[0], i.code != op_u_dot, i.code == op_s_dot);
+      return;
     case op_ext_inst:
       if (i.detail == pack_half) {
         to[0] = intaglio::f16_from_f32(real(a[0])) | std::uint32_t{intaglio::f16_from_f32(real(a[1]))} << 16;
@@ -360,7 +489,8 @@ void compute(const Instruction& i, std::uint32_t* w, const Program& of) {
         }
       }
       return;
-    default: break;
+    default:
+      break;
   }
   if (i.words == 2 || i.a_words == 2) {  // of 64 bits: what is computed, or what it is computed of
     for (std::uint32_t k = 0; k < i.count; ++k) {

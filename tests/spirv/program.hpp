@@ -88,7 +88,7 @@ class program {
   [[noreturn]] static void fail(const std::string& what) { throw std::runtime_error("spirv: " + what); }
   template <class Visit>
   void each(std::size_t from, Visit visit) const {
-    for (std::size_t at = from; at < words_.size() && visit(at, words_[at] & 0xffff, words_.subspan(at)); )
+    for (std::size_t at = from; at < words_.size() && visit(at, words_[at] & 0xffff, words_.subspan(at));)
       at += (words_[at] >> 16) == 0 ? words_.size() : words_[at] >> 16;
   }
 
@@ -110,8 +110,10 @@ class program {
       const std::uint32_t length = w[0] >> 16;
       if (code_ == op_decorate && length > 3) decorations_[{w[1], w[2]}] = w[3];
       if (code_ == op_member_decorate && w[3] == decoration_offset) offsets_[w[1]][w[2]] = w[4];
-      if ((code_ >= op_type_void && code_ <= op_type_function) || code_ == op_type_matrix) declare_type(code_, w.first(length));
-      if (code_ == op_undef || (code_ >= op_constant_true && code_ <= op_spec_constant_op)) declare_constant(code_, w.first(length));
+      if ((code_ >= op_type_void && code_ <= op_type_function) || code_ == op_type_matrix)
+        declare_type(code_, w.first(length));
+      if (code_ == op_undef || (code_ >= op_constant_true && code_ <= op_spec_constant_op))
+        declare_constant(code_, w.first(length));
       if (code_ == op_variable) declare_variable(w.first(length));
       return true;
     });
@@ -120,7 +122,9 @@ class program {
     type t;
     t.code = code_;
     switch (code_) {
-      case op_type_bool: t.words = 1; break;
+      case op_type_bool:
+        t.words = 1;
+        break;
       case op_type_int:
       case op_type_float:
         t.half = code_ == op_type_float && w[2] == 16;
@@ -133,22 +137,29 @@ class program {
         break;
       case op_type_matrix:
         t.of = w[2], t.rows = initial[at(w[4])], t.columns = initial[at(w[5])], t.half = types_.at(w[2]).half;
-        if (types_.at(w[2]).code != op_type_float || types_.at(w[2]).wide) fail("a matrix of other elements than f16 and f32");
+        if (types_.at(w[2]).code != op_type_float || types_.at(w[2]).wide)
+          fail("a matrix of other elements than f16 and f32");
         t.words = t.rows * t.columns / 32;
         break;
       case op_type_array:
         t.of = w[2], t.count = initial[at(w[3])], t.words = t.count * types_.at(w[2]).words;
         t.stride = decoration(w[1], decoration_array_stride);
         break;
-      case op_type_runtime_array: t.of = w[2], t.stride = decoration(w[1], decoration_array_stride); break;
+      case op_type_runtime_array:
+        t.of = w[2], t.stride = decoration(w[1], decoration_array_stride);
+        break;
       case op_type_struct:
         t.members.assign(w.begin() + 2, w.end());
         t.count = static_cast<std::uint32_t>(t.members.size());
         t.offsets = offsets_[w[1]];
         for (const std::uint32_t each_ : t.members) t.words += types_[each_].words;
         break;
-      case op_type_pointer: t.storage = w[2], t.of = w[3], t.words = w[2] == storage_physical ? 2 : 1; t.wide = t.words == 2; break;
-      default: break;
+      case op_type_pointer:
+        t.storage = w[2], t.of = w[3], t.words = w[2] == storage_physical ? 2 : 1;
+        t.wide = t.words == 2;
+        break;
+      default:
+        break;
     }
     types_[w[1]] = t;
   }
@@ -163,10 +174,18 @@ class program {
       return found != decorations_.end() && found->second < constants_.size() ? constants_[found->second] : otherwise;
     };
     switch (code_) {
-      case op_constant_true: initial[to] = 1; break;
-      case op_spec_constant_true: initial[to] = of_pipeline(1); break;
-      case op_spec_constant_false: initial[to] = of_pipeline(0); break;
-      case op_spec_constant: initial[to] = of_pipeline(w[3]); break;
+      case op_constant_true:
+        initial[to] = 1;
+        break;
+      case op_spec_constant_true:
+        initial[to] = of_pipeline(1);
+        break;
+      case op_spec_constant_false:
+        initial[to] = of_pipeline(0);
+        break;
+      case op_spec_constant:
+        initial[to] = of_pipeline(w[3]);
+        break;
       case op_constant:
         for (std::size_t i = 3; i < w.size(); ++i) initial[to + i - 3] = w[i];
         if (types_.at(w[1]).half) initial[to] = bits(intaglio::f32_from_f16(static_cast<std::uint16_t>(w[3])));
@@ -175,7 +194,8 @@ class program {
       case op_spec_constant_composite: {
         std::uint32_t next = to;
         for (const std::uint32_t each_ : w.subspan(3))
-          for (std::uint32_t i = 0; i < types_.at(type_of_.at(each_)).words; ++i) initial[next++] = initial[at(each_) + i];
+          for (std::uint32_t i = 0; i < types_.at(type_of_.at(each_)).words; ++i)
+            initial[next++] = initial[at(each_) + i];
         if (types_.at(w[1]).rows != 0)  // one value for all elements
           for (; next < to + types_.at(w[1]).words; ++next) initial[next] = initial[to];
         break;
@@ -187,7 +207,8 @@ class program {
         compute(made, initial.data(), *this);
         break;
       }
-      default: break;  // false, undefined, null: 0
+      default:
+        break;  // false, undefined, null: 0
     }
   }
   void declare_variable(std::span<const std::uint32_t> w) {
@@ -309,7 +330,9 @@ class program {
           fail("a whole struct or array behind an address");
         break;
       }
-      case op_access_chain: out.a = at(w[3]), out.detail = read_chain(w), out.b = types_.at(w[1]).storage; break;
+      case op_access_chain:
+        out.a = at(w[3]), out.detail = read_chain(w), out.b = types_.at(w[1]).storage;
+        break;
       case op_bitcast:
         if (out.half != types_.at(type_of_.at(w[3])).half) {  // two f16 in a word
           if (out.words + words_of(w[3]) != 3) fail("the bits of other than two f16");
@@ -319,10 +342,15 @@ class program {
         [[fallthrough]];
       case op_copy_object:
       case op_convert_ptr_to_u:
-      case op_convert_u_to_ptr: out.code = op_composite_extract, out.a = at(w[3]); break;
-      case op_composite_extract: out.a = at(w[3]) + inner(type_of_.at(w[3]), w.subspan(4)); break;
+      case op_convert_u_to_ptr:
+        out.code = op_composite_extract, out.a = at(w[3]);
+        break;
+      case op_composite_extract:
+        out.a = at(w[3]) + inner(type_of_.at(w[3]), w.subspan(4));
+        break;
       case op_composite_insert:
-        out.a = at(w[3]), out.b = at(w[4]), out.c = inner(type_of_.at(w[4]), w.subspan(5)), out.a_words = words_of(w[3]);
+        out.a = at(w[3]), out.b = at(w[4]), out.c = inner(type_of_.at(w[4]), w.subspan(5)),
+        out.a_words = words_of(w[3]);
         break;
       case op_composite_construct:
       case op_vector_shuffle: {
@@ -342,23 +370,33 @@ class program {
         out.detail = w[4], out.a = at(w[5]), out.b = w.size() > 6 ? at(w[6]) : 0, out.c = w.size() > 7 ? at(w[7]) : 0;
         break;
       case op_shuffle_xor:
-      case op_shuffle: out.a = at(w[4]), out.b = at(w[5]); break;
+      case op_shuffle:
+        out.a = at(w[4]), out.b = at(w[5]);
+        break;
       case op_matrix_mul_add: {
         out.a = at(w[3]), out.b = at(w[4]), out.c = at(w[5]), out.detail = static_cast<std::uint32_t>(products.size());
         const type &a = types_.at(type_of_.at(w[3])), &b = types_.at(type_of_.at(w[4]));
         const type& t = types_.at(w[1]);
-        if (a.rows != 16 || a.columns != 16 || b.rows != 16 || b.columns != 8 || !a.half || !b.half || t.half || t.columns != 8)
+        if (a.rows != 16 || a.columns != 16 || b.rows != 16 || b.columns != 8 || !a.half || !b.half || t.half ||
+            t.columns != 8)
           fail("a product of matrices in another shape than 16 x 16 by 16 x 8");
         products.push_back({t.rows, t.columns, a.columns});
         break;
       }
-      case op_atomic_i_add: out.a = at(w[3]), out.b = at(w[6]); break;
+      case op_atomic_i_add:
+        out.a = at(w[3]), out.b = at(w[6]);
+        break;
       case op_control_barrier:
-      case op_memory_barrier: break;
-      case op_bit_field_insert: out.a = at(w[3]), out.b = at(w[4]), out.c = at(w[5]), out.detail = at(w[6]); break;
-      default: read_operands(out, w);
+      case op_memory_barrier:
+        break;
+      case op_bit_field_insert:
+        out.a = at(w[3]), out.b = at(w[4]), out.c = at(w[5]), out.detail = at(w[6]);
+        break;
+      default:
+        read_operands(out, w);
     }
-    if (!knows(out)) fail("instruction " + std::to_string(code_) + (code_ == op_ext_inst ? ", " + std::to_string(out.detail) : ""));
+    if (!knows(out))
+      fail("instruction " + std::to_string(code_) + (code_ == op_ext_inst ? ", " + std::to_string(out.detail) : ""));
     return out;
   }
   void read_operands(instruction& out, std::span<const std::uint32_t> w) {
@@ -403,7 +441,9 @@ class program {
           for (std::uint32_t i = 0; i < index; ++i) fixed += types_.at(t.members[i]).words;
         of = t.members[index];
       } else {
-        const std::uint32_t each_ = !laid_out ? types_.at(t.of).words : t.code == op_type_vector ? 4 * types_.at(t.of).words : t.stride;
+        const std::uint32_t each_ = !laid_out                  ? types_.at(t.of).words
+                                    : t.code == op_type_vector ? 4 * types_.at(t.of).words
+                                                               : t.stride;
         if (constant(id)) fixed += each_ * initial[at(id)];
         else steps.push_back({true, each_, at(id)});
         of = t.of;

@@ -3,7 +3,7 @@
 
 # format_sources CLANG_FORMAT_ARGUMENT...: -i writes, --dry-run -Werror fails where something would change
 format_sources() {
-  local generated=(':!*/spirv/*' ':!*_emulated.hpp' ':!*unicode_tables*') \
+  local generated=(':!include/*/spirv/*' ':!*_emulated.hpp' ':!*unicode_tables*') \
     list=(git ls-files -z --cached --others --exclude-standard --)
   "${list[@]}" '*.hpp' '*.cpp' '*.js' '*.mjs' "${generated[@]}" |
     xargs -0 -r -n 60 -P "$(nproc)" "clang-format-$clang_version" "$@"
