@@ -5,8 +5,8 @@
   bench/synthetic_gguf.py bitnet_2b_4t tq2_0 f16 OUT.gguf --vocabulary VOCABULARY.gguf
   bench/synthetic_gguf.py mistral_7b q4_k_m q4_k_m OUT.gguf
 
-q4_k_m is the mix of that name: each matrix in the codec that llama-quantize gives it. The vocabulary is that
-of another file, or empty (`no_vocab`)."""
+q4_k_m and q5_k_m are the mixes of these names: each matrix in the codec that llama-quantize gives it. The vocabulary is
+that of another file, or empty (`no_vocab`)."""
 
 import argparse
 import os
@@ -24,12 +24,14 @@ CODECS = {
     "q4_1": (3, 32, 20, 3),
     "q8_0": (8, 32, 34, 7),
     "q4_k": (12, 256, 144, 14),
+    "q5_k": (13, 256, 176, 16),
     "q6_k": (14, 256, 210, 18),
+    "iq4_xs": (23, 256, 136, 30),
     "bf16": (30, 1, 2, 32),
     "tq2_0": (35, 256, 66, 37),
 }
 # name: general.file_type, codecs of most matrices and of those that are kept better
-MIXES = {"q4_k_m": (15, "q4_k", "q6_k")}
+MIXES = {"q4_k_m": (15, "q4_k", "q6_k"), "q5_k_m": (17, "q5_k", "q6_k")}
 # architecture, layers, width, FFN, query heads, key/value heads, head width, vocabulary, context, RoPE base, epsilon,
 # tied head
 SHAPES = {
@@ -101,6 +103,8 @@ def blocks(codec, count):
         "q4_1": lambda i: half(0.005) + half(-0.04) + at(i, 16),
         "q8_0": lambda i: half(0.0005) + at(i, 32),
         "q4_k": lambda i: half(0.0001) + half(0.0008) + at(i, 140),
+        "q5_k": lambda i: half(0.00005) + half(0.0008) + at(i, 172),
+        "iq4_xs": lambda i: half(0.00002) + at(i, 134),
         "q6_k": lambda i: at(i, 208) + half(0.00001),
         "tq2_0": lambda i: without_threes(at(i, 64)) + half(0.01),
     }[codec]
