@@ -116,7 +116,7 @@ int main(int count, char** arguments) try {
       if (each.name == type.substr(0, type.find(':'))) {
         plan::profile target = plan::with_cache(profile, each.type);
         if (type.find(':') != std::string::npos)
-          target.attention_subgroups =
+          target.work.attention_subgroups =
               static_cast<std::uint32_t>(std::strtoul(type.c_str() + type.find(':') + 1, nullptr, 10));
         const plan::planned made = families::planned_of(
             *model->config, model->types(*codec), model->name, target,

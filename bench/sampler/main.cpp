@@ -108,7 +108,7 @@ double time(const gpu::device& on, const gpu::pipeline& pipeline, const std::vec
 }  // namespace
 
 int main(int count, char** arguments) try {
-  std::uint32_t subgroups = plan::profiles::portable.sample_subgroups, slice = 0;
+  std::uint32_t subgroups = plan::profiles::portable.work.sample_subgroups, slice = 0;
   std::vector<std::uint32_t> vocabularies{32'000, 128'256, 262'144};
   std::vector<char> other;  // module in the place of the library's
   kernels::sample_form form = kernels::sample_form::any;

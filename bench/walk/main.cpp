@@ -273,20 +273,18 @@ void print_vectors(const char* path, std::uint32_t tokens) {
     machine.feed(at, {&token, 1});
     machine.run(table.decode, [&](const plan::dispatch& d, std::uint32_t layer) {
       if (d.kernel != kernels::kernel::walk_gate_up) return;
-      const auto h = machine.floats(d.push[kernels::walk_gate_up_interface.push_index("output")].offset, features);
+      const auto h = machine.floats(d[kernels::push_ids<kernels::walk_gate_up_kernel>.output].offset, features);
       for (const float value : h) layers[layer].up += value != 0;
       // What the next dispatch quantises.
       for (const auto& next : table.decode.block(0)) {
         if (next.kernel != kernels::kernel::walk_down) continue;
-        const auto& norm = next.push[kernels::walk_down_interface.push_index("norm_weight")];
+        const auto& norm = next[kernels::push_ids<kernels::walk_down_kernel>.norm_weight];
         const auto& weight = bytes[{norm.slot, layer}];
         if (weight.empty()) continue;  // the first token, before anybody asked for it
         std::vector<std::int8_t> q(features);
         std::vector<reference::factors> factor(1);
-        reference::norm_quantize(
-            h, {reinterpret_cast<const float*>(weight.data()), features}, features,
-            std::bit_cast<float>(next.specialization[kernels::walk_down_interface.specialization_index("eps")]), q,
-            factor);
+        reference::norm_quantize(h, {reinterpret_cast<const float*>(weight.data()), features}, features,
+                                 plan::constants_of<kernels::walk_down_kernel>(next).eps, q, factor);
         for (const std::int8_t value : q) layers[layer].down += value != 0;
       }
     });

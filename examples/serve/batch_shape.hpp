@@ -55,13 +55,13 @@ constexpr plan::batch_shape batch_shape_of(const decoder_config& config, const p
 constexpr plan::batch_shape fast_batch_shape_of(const decoder_config& config, const plan::profile& target,
                                                 std::uint32_t context, std::uint32_t slot_count = 0) {
   const auto resident = [&](std::uint32_t rows) {
-    if (target.coded_chunks != plan::chunk_arithmetic::f16 || target.layers_subgroups <= 1 ||
+    if (target.coded_chunks != plan::chunk_arithmetic::f16 || target.work.layers_subgroups <= 1 ||
         config.num_local_experts != 0)
       return false;
     if (config.model_type == architecture::gemma3)
-      return plan::normed_slots_fit(config, kernels::codec::q8_0, rows, target.layers_parts);
+      return plan::normed_slots_fit(config, kernels::codec::q8_0, rows, target.work.layers_parts);
     return config.model_type == architecture::llama && config.sliding_window == 0 &&
-           plan::slots_fit(config, kernels::codec::q8_0, rows, target.layers_parts);
+           plan::slots_fit(config, kernels::codec::q8_0, rows, target.work.layers_parts);
   };
   plan::batch_shape out = batch_shape_with(slot_count != 0               ? slot_count
                                            : resident(large_batch_slots) ? large_batch_slots

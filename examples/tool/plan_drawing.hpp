@@ -65,12 +65,13 @@ class plan_drawing {
   /// All rules behind a dispatch: the table keeps the last one, a product's epilogue tells the earlier one.
   static std::vector<std::uint8_t> rules_of(const plan::dispatch& d) {
     std::vector<std::uint8_t> out;
-    const auto& face = kernels::interface_of(d.kernel);
-    if (const auto place = face.specialization_index("epilogue"); place < face.specialization_count()) {
-      constexpr std::string_view by_epilogue[] = {"", "residual_add", "stack_qkv", "gate_up"};
-      const std::uint32_t epilogue = d.specialization[place];
-      if (epilogue < std::size(by_epilogue) && epilogue != 0) out.push_back(plan::rule_index(by_epilogue[epilogue]));
-    }
+    kernels::epilogue epilogue{};
+    kernels::visit(d.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
+      if constexpr (requires { &Kernel::constants::epilogue; }) epilogue = plan::constants_of<Kernel>(d).epilogue;
+    });
+    constexpr std::string_view by_epilogue[] = {"", "residual_add", "stack_qkv", "gate_up"};
+    if (const auto index = static_cast<std::size_t>(epilogue); index < std::size(by_epilogue) && index != 0)
+      out.push_back(plan::rule_index(by_epilogue[index]));
     if (d.rule != 0 && std::find(out.begin(), out.end(), d.rule) == out.end()) out.push_back(d.rule);
     return out;
   }

@@ -4,6 +4,6 @@
 #include "mistake.hpp"
 
 inline constexpr plan::profile mine =
-    mistaken(plan::profiles::cpu, [](plan::profile& p) { p.ternary_tile_tokens = 32; });
+    mistaken(plan::profiles::cpu, [](plan::profile& p) { p.work.ternary_tile_tokens = 32; });
 constexpr auto& table = plan::engraved<models::fable, mine>::table;
 static_assert(table.decode.dispatch_count() > 0);

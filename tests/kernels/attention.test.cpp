@@ -176,13 +176,14 @@ TEST_CASE("attention: the same bits in half of the shared memory", "[dear]") {
     const attention_problem p = attention_problem::make(
         random, {.heads = 2, .kv_heads = 1, .head_dim = head_dim, .context = 600}, splits == 1 ? 260 : 590, 1, 1);
     for (const std::uint32_t subgroups : {1u, 16u}) check(on, p, subgroups, splits, 1, true);
-    CHECK(kernels::shared_memory_bytes("attention", {{"workgroup_size", 16 * 16},
-                                                     {"head_dim", head_dim},
-                                                     {"subgroup_width", 16},
-                                                     {"splits", splits},
-                                                     {"heads_together", 1},
-                                                     {"narrow", 1},
-                                                     {"value_dim", 0}}) <= 16384);
+    CHECK(kernels::shared_memory_bytes("attention",
+                                       {kernels::given<&kernels::attention_kernel::constants::workgroup_size>(16 * 16),
+                                        kernels::given<&kernels::attention_kernel::constants::head_dim>(head_dim),
+                                        kernels::given<&kernels::attention_kernel::constants::subgroup_width>(16),
+                                        kernels::given<&kernels::attention_kernel::constants::splits>(splits),
+                                        kernels::given<&kernels::attention_kernel::constants::heads_together>(1),
+                                        kernels::given<&kernels::attention_kernel::constants::narrow>(1),
+                                        kernels::given<&kernels::attention_kernel::constants::value_dim>(0)}) <= 16384);
   }
 }
 

@@ -119,13 +119,14 @@ TEST_CASE("sample: the largest vocabularies, by the fewest subgroups that a plan
            round == 0, 1000, round == 1);
     }
   for (const std::uint32_t vocab : {8192u, 32'000u, 128'256u, 262'208u})
-    CHECK(kernels::shared_memory_bytes("sample", {{"workgroup_size", 16 * 16},
-                                                  {"subgroup_width", 16},
-                                                  {"vocab_size", vocab},
-                                                  {"slice", kernels::sample_slice(vocab)},
-                                                  {"draws", 1},
-                                                  {"form", 2},
-                                                  {"narrow", 1}}) <= 16384);
+    CHECK(kernels::shared_memory_bytes(
+              "sample", {kernels::given<&kernels::sample_kernel::constants::workgroup_size>(16 * 16),
+                         kernels::given<&kernels::sample_kernel::constants::subgroup_width>(16),
+                         kernels::given<&kernels::sample_kernel::constants::vocab_size>(vocab),
+                         kernels::given<&kernels::sample_kernel::constants::slice>(kernels::sample_slice(vocab)),
+                         kernels::given<&kernels::sample_kernel::constants::draws>(1),
+                         kernels::given<&kernels::sample_kernel::constants::form>(2),
+                         kernels::given<&kernels::sample_kernel::constants::narrow>(1)}) <= 16384);
 }
 
 TEST_CASE("sample: top-k and top-p cut among equal logits as a sort does, up to the largest vocabulary", "[dear]") {

@@ -120,7 +120,7 @@ TEST_CASE("keep_traces: what cannot be traced is refused in a sentence") {
         }).find("batch: expected a model without a trace") != std::string::npos);
   static constexpr plan::profile apart = [] {
     plan::profile out = plan::profiles::cpu;
-    out.norm_prologue = false;
+    out.work.norm_prologue = false;
     return out;
   }();
   CHECK(refused([] {

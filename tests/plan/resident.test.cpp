@@ -8,8 +8,7 @@
 using namespace intaglio;
 
 namespace {
-constexpr std::uint32_t f16 = static_cast<std::uint32_t>(kernels::element::f16),
-                        f32 = static_cast<std::uint32_t>(kernels::element::f32);
+constexpr kernels::element f16 = kernels::element::f16, f32 = kernels::element::f32;
 constexpr decoder_config two_b = models::bitnet_2b_4t::config;
 
 constexpr bool fits(decoder_config c, std::uint32_t workgroups = 132, std::uint32_t context = 4096) {
@@ -77,14 +76,15 @@ TEST_CASE("every tile of a product is in one slice", "[plan][resident]") {
 
 TEST_CASE("the modules of 2B find room in the shared memory of a workgroup", "[plan][resident]") {
   const auto bytes = [](std::string_view module) {
-    return kernels::shared_memory_bytes(module, {{"workgroup_size", 1024},
-                                                 {"hidden_size", 2560},
-                                                 {"intermediate_size", 6912},
-                                                 {"layers", 30},
-                                                 {"head_dim", 128},
-                                                 {"heads", 20},
-                                                 {"ffns_before", 0},
-                                                 {"ffns_behind", 1}});
+    return kernels::shared_memory_bytes(module,
+                                        {kernels::given<&kernels::layers_kernel::constants::workgroup_size>(1024),
+                                         kernels::given<&kernels::layers_kernel::constants::hidden_size>(2560),
+                                         kernels::given<&kernels::layers_kernel::constants::intermediate_size>(6912),
+                                         kernels::given<&kernels::layers_kernel::constants::layers>(30),
+                                         kernels::given<&kernels::layers_kernel::constants::head_dim>(128),
+                                         kernels::given<&kernels::layers_kernel::constants::heads>(20),
+                                         kernels::given<&kernels::layers_kernel::constants::ffns_before>(0),
+                                         kernels::given<&kernels::layers_kernel::constants::ffns_behind>(1)});
   };
   // Input and what is read behind it, sums, largest, tasks, addresses and scales of 30 layers, rotations, attention's
   // sums, the fresh query, key and value, the residual.
@@ -98,7 +98,11 @@ TEST_CASE("the modules of 2B find room in the shared memory of a workgroup", "[p
   CHECK(is_about(bytes("layers_long"), declared(64 * 32 * 16, 4 * 32 * 16 + 3 * 32 * 16)));
 }
 TEST_CASE("a module finds no room where a constant that its memory depends on is missing", "[plan][resident]") {
-  CHECK(kernels::shared_memory_bytes("norm_quantize", {{"workgroup_size", 32}, {"width", 1024}}) < 1024);
-  CHECK(kernels::shared_memory_bytes("norm_quantize", {{"workgroup_size", 32}}) == ~std::uint64_t{0});
+  CHECK(kernels::shared_memory_bytes("norm_quantize",
+                                     {kernels::given<&kernels::norm_quantize_kernel::constants::workgroup_size>(32),
+                                      kernels::given<&kernels::norm_quantize_kernel::constants::width>(1024)}) < 1024);
+  CHECK(kernels::shared_memory_bytes("norm_quantize",
+                                     {kernels::given<&kernels::norm_quantize_kernel::constants::workgroup_size>(32)}) ==
+        ~std::uint64_t{0});
   CHECK(kernels::shared_memory_bytes("no such module", {}) == ~std::uint64_t{0});
 }

@@ -242,7 +242,8 @@ TEST_CASE("dense weights take the least number of workgroups that need no more t
   CHECK(workgroups(gemma) == 128);  // five turns of 16 pairs of rows
   CHECK(workgroups(made<models::gemma3_4b<dtype::q8_0>>()) == 132);
   // Eight turns need 80 of 83 workgroups, which is less than 31 of 32.
-  CHECK(workgroups(made<models::gemma3_4b<dtype::bf16>>(with([](plan::profile& p) { p.layers_parts = 83; }))) == 83);
+  CHECK(workgroups(made<models::gemma3_4b<dtype::bf16>>(with([](plan::profile& p) { p.work.layers_parts = 83; }))) ==
+        83);
 }
 
 TEST_CASE("models and profiles that keep the chain", "[plan][resident]") {
@@ -255,8 +256,8 @@ TEST_CASE("models and profiles that keep the chain", "[plan][resident]") {
   CHECK(has(made<models::mistral_7b<dtype::q6_k>>()));
   CHECK(has(made<models::mistral_7b<dtype::iq4_xs>>()));
   CHECK(has(made<models::gemma3_4b<dtype::q4_k>>()));
-  CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(with([](plan::profile& p) { p.layers_parts = 0; }))));
-  CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(with([](plan::profile& p) { p.layers_subgroups = 1; }))));
+  CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(with([](plan::profile& p) { p.work.layers_parts = 0; }))));
+  CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(with([](plan::profile& p) { p.work.layers_subgroups = 1; }))));
   CHECK_FALSE(has(
       made<models::mistral_7b<dtype::q4_0>>(with([](plan::profile& p) { p.cache_element = kernels::element::f32; }))));
   CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(plan::profiles::cpu)));
@@ -278,15 +279,17 @@ TEST_CASE("the room in shared memory holds what the shader declares for Mistral 
   const std::uint64_t gemma = (32 * 64 + 208) * 16 + 320 * 8 + 2 * 20 * 4 + 256 * 8 + 2 * 21 * 8 + 64 * 16 + 128 * 8 +
                               2 * (1280 / 132 + 2) * 8 + 4;
   const auto bytes = [](std::uint64_t widest, std::uint64_t hidden, std::uint64_t head_dim, std::uint64_t full_every) {
-    return kernels::shared_memory_bytes("layers_coded", {{"workgroup_size", 512},
-                                                         {"codec", static_cast<std::uint64_t>(kernels::codec::q4_0)},
-                                                         {"hidden_size", hidden},
-                                                         {"intermediate_size", widest},
-                                                         {"head_dim", head_dim},
-                                                         {"heads", 8},
-                                                         {"full_every", full_every},
-                                                         {"parts", 132},
-                                                         {"ffns", 16}});
+    return kernels::shared_memory_bytes(
+        "layers_coded", {kernels::given<&kernels::layers_coded_kernel::constants::workgroup_size>(512),
+                         kernels::given<&kernels::layers_coded_kernel::constants::codec>(
+                             static_cast<std::uint64_t>(kernels::codec::q4_0)),
+                         kernels::given<&kernels::layers_coded_kernel::constants::hidden_size>(hidden),
+                         kernels::given<&kernels::layers_coded_kernel::constants::intermediate_size>(widest),
+                         kernels::given<&kernels::layers_coded_kernel::constants::head_dim>(head_dim),
+                         kernels::given<&kernels::layers_coded_kernel::constants::heads>(8),
+                         kernels::given<&kernels::layers_coded_kernel::constants::full_every>(full_every),
+                         kernels::given<&kernels::layers_coded_kernel::constants::parts>(132),
+                         kernels::given<&kernels::layers_coded_kernel::constants::ffns>(16)});
   };
   const std::uint64_t stated_mistral = bytes(14336, 4096, 128, 1), stated_gemma = bytes(10240, 2560, 256, 6);
   CHECK(stated_mistral >= mistral);
@@ -295,15 +298,17 @@ TEST_CASE("the room in shared memory holds what the shader declares for Mistral 
   CHECK(stated_gemma <= gemma + 64);
   // Dense inputs as floats: Gemma-3's 10,240 at once, Mistral's 14,336 in parts of 7,168.
   const auto dense = [](std::uint64_t widest) {
-    return kernels::shared_memory_bytes("layers_dense", {{"workgroup_size", 512},
-                                                         {"codec", static_cast<std::uint64_t>(kernels::codec::bf16)},
-                                                         {"hidden_size", 4096},
-                                                         {"intermediate_size", widest},
-                                                         {"head_dim", 128},
-                                                         {"heads", 32},
-                                                         {"full_every", 1},
-                                                         {"parts", 128},
-                                                         {"ffns", 16}});
+    return kernels::shared_memory_bytes(
+        "layers_dense", {kernels::given<&kernels::layers_coded_kernel::constants::workgroup_size>(512),
+                         kernels::given<&kernels::layers_coded_kernel::constants::codec>(
+                             static_cast<std::uint64_t>(kernels::codec::bf16)),
+                         kernels::given<&kernels::layers_coded_kernel::constants::hidden_size>(4096),
+                         kernels::given<&kernels::layers_coded_kernel::constants::intermediate_size>(widest),
+                         kernels::given<&kernels::layers_coded_kernel::constants::head_dim>(128),
+                         kernels::given<&kernels::layers_coded_kernel::constants::heads>(32),
+                         kernels::given<&kernels::layers_coded_kernel::constants::full_every>(1),
+                         kernels::given<&kernels::layers_coded_kernel::constants::parts>(128),
+                         kernels::given<&kernels::layers_coded_kernel::constants::ffns>(16)});
   };
   CHECK(dense(11264) - dense(10240) == 4 * 1024);
   CHECK(dense(11264) <= kernels::layers::resident_shared_memory_bytes);

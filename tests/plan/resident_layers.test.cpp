@@ -29,7 +29,7 @@ static_assert(one.arguments.size() == kernels::layers::argument_count);
 
 constexpr plan::profile chain_only = [] {
   plan::profile out = plan::profiles::cpu;
-  out.layers_parts = 0;
+  out.work.layers_parts = 0;
   return out;
 }();
 static_assert(plan::engraved<models::fable, chain_only>::table.resident_decode.resident.empty());
@@ -102,7 +102,7 @@ static_assert(plan::engraved<models::fable, plan::profiles::portable>::table.res
               one.resident_long.empty());
 constexpr plan::profile few_workgroups = [] {
   plan::profile out = plan::profiles::portable;
-  out.layers_parts = 64;
+  out.work.layers_parts = 64;
   return out;
 }();
 static_assert(plan::engraved<models::bitnet_2b_4t, few_workgroups>::table.resident_decode.resident.empty());

@@ -113,7 +113,7 @@ TEST_CASE("batches that keep the chain", "[plan][resident]") {
   CHECK_FALSE(resident(batch_of<small>({.slot_count = 8})));
   CHECK_FALSE(resident(batch_of<models::llama<small_config, dtype::bf16>>(of_eight)));
   plan::profile chain = plan::profiles::portable;
-  chain.layers_parts = 0;
+  chain.work.layers_parts = 0;
   CHECK_FALSE(resident(batch_of<small>(of_eight, chain)));
   // Columns of a subgroup's step, or of a share of the down projection.
   static constexpr decoder_config odd = [] {

@@ -122,7 +122,7 @@ TEST_CASE("batches of a Gemma-3 that keep the chain", "[plan][resident]") {
   CHECK_FALSE(resident(batch_of<small>({.slot_count = 8})));
   CHECK_FALSE(resident(batch_of<models::gemma3<small_config, dtype::f32>>(of_eight)));
   plan::profile chain = plan::profiles::portable;
-  chain.layers_parts = 0;
+  chain.work.layers_parts = 0;
   CHECK_FALSE(resident(batch_of<small>(of_eight, chain)));
   // 1,152 columns are in steps, 1,728 of a share of the down projection are not.
   CHECK_FALSE(resident(batch_of<models::gemma3_1b<dtype::q8_0>>(of_eight)));

@@ -27,7 +27,7 @@ std::uint32_t constant(const plan::sequence& of, std::string_view name) {
 }
 plan::profile with_parts(std::uint32_t parts) {
   auto out = plan::profiles::portable;
-  out.layers_parts = parts;
+  out.work.layers_parts = parts;
   return out;
 }
 }  // namespace

@@ -46,7 +46,7 @@ constexpr decoder_config ternary = with(
 template <class Model>
 plan::planned planned(std::uint32_t workgroups, std::uint32_t slot_count) {
   plan::profile target = plan::profiles::portable;
-  target.layers_parts = workgroups;
+  target.work.layers_parts = workgroups;
   return plan::planned::of<Model>(target, Model::config.max_position_embeddings,
                                   {.slot_count = slot_count, .coded_products = plan::chunk_arithmetic::f16});
 }

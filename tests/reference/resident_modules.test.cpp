@@ -32,7 +32,7 @@ namespace resident_modules {
 namespace {
 plan::profile with_workgroups(std::uint32_t count) {
   plan::profile out = plan::profiles::portable;
-  out.layers_parts = count;
+  out.work.layers_parts = count;
   return out;
 }
 /// Passes at positions, one behind the other. @param which 1: the form for long contexts

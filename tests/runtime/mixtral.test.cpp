@@ -96,7 +96,7 @@ template <class Model>
 void check_chunks(const checked_device& on, const std::filesystem::path& file, plan::profile profile) {
   const auto logits_of = [&](std::uint32_t tokens) {
     profile.prefill_tokens = profile.logits_tokens = tokens;
-    profile.tile_tokens = profile.verify_tokens = std::min(tokens, 8u);
+    profile.work.tile_tokens = profile.verify_tokens = std::min(tokens, 8u);
     const plan::planned made = plan::planned::of<Model>(profile);
     const auto lists = std::ranges::count_if(
         made.table().logits.period, [](const plan::dispatch& d) { return d.kernel == kernels::kernel::expert_tiles; });

@@ -21,8 +21,8 @@ using namespace intaglio;
 namespace {
 constexpr plan::profile with_parts(std::uint32_t parts) {
   plan::profile out = plan::profiles::cpu;
-  out.layers_parts = parts;
-  out.group_weights = 1;
+  out.work.layers_parts = parts;
+  out.work.group_weights = 1;
   return out;
 }
 constexpr plan::profile two = with_parts(2), three = with_parts(3), eight = with_parts(8);

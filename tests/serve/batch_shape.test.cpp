@@ -26,9 +26,9 @@ TEST_CASE("the server has as many slots as the resident dispatch takes, where pr
   CHECK(slot_count(models::bitnet_2b_4t_config) == 16);
   CHECK(slot_count(models::mixtral_8x7b_config) == 16);
   plan::profile chain = gpu;
-  chain.layers_parts = 0;
+  chain.work.layers_parts = 0;
   CHECK(fast_batch_shape_of(models::gemma3_4b_config, chain, 1024).slot_count == 16);
-  chain.layers_parts = 16;
+  chain.work.layers_parts = 16;
   CHECK(fast_batch_shape_of(models::gemma3_4b_config, chain, 1024).slot_count == 16);
   CHECK(fast_batch_shape_of(models::gemma3_4b_config, gpu, 1024).coded_products == plan::chunk_arithmetic::f16);
   CHECK(batch_shape_of(models::gemma3_4b_config, gpu, 1024).slot_count == 16);

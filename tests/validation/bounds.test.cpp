@@ -61,7 +61,7 @@ using small_silu = models::bitnet_b158<small_silu_config, dtype::i2_s, dtype::f3
 /// The shipped profile with short chunks in narrow tiles, which llvmpipe compiles in a fifth of the time.
 constexpr plan::profile quick(plan::profile of) {
   of.prefill_tokens = 6;
-  of.verify_tokens = of.tile_tokens = 2;
+  of.verify_tokens = of.work.tile_tokens = 2;
   return of;
 }
 constexpr plan::profile cpu = quick(plan::profiles::cpu), portable = quick(plan::profiles::portable);
@@ -74,7 +74,7 @@ constexpr std::uint32_t whole_pages = 280;
 /// Products without loops, however small.
 constexpr plan::profile unrolled = [] {
   plan::profile out = cpu;
-  out.unrolled_weights = 0;
+  out.work.unrolled_weights = 0;
   return out;
 }();
 

@@ -70,6 +70,7 @@ step_layers() {
   format_sources --dry-run -Werror
   bench/plot --check
   result=$(tools/check_layers)
+  result+="; $(tools/check_descriptors)"
   result+="; $(tools/check_sizes)"
   result+="; $(tools/check_commits)"
 }

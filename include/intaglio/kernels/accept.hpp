@@ -26,6 +26,10 @@ struct accept_kernel {
   static constexpr kernel id = kernel::accept;
   static constexpr const kernel_interface& face = accept_interface;
   static constexpr candidate candidates[] = {{variant::accept, {}}};
+  template <class T>
+  struct push {
+    T drawn, state, ring;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t ring_size{};

@@ -70,6 +70,10 @@ struct attention_kernel {
   static constexpr const kernel_interface& face = attention_interface;
   static constexpr bool any_subgroups = true;  ///< any number of subgroups can do its work
   static constexpr candidate candidates[] = {{variant::attention_cpu, demand::wide_loads}, {variant::attention, {}}};
+  template <class T>
+  struct push {
+    T query, keys, values, output, state, partials, counters, sinks;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t heads{};

@@ -34,6 +34,10 @@ struct attention_batch_kernel {
   static constexpr kernel id = kernel::attention_batch;
   static constexpr const kernel_interface& face = attention_batch_interface;
   static constexpr candidate candidates[] = {{variant::attention_batch, {}}};
+  template <class T>
+  struct push {
+    T query, keys, values, output, state, sinks;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t heads{};

@@ -34,6 +34,10 @@ struct attention_chunk_kernel {
   static constexpr const kernel_interface& face = attention_chunk_interface;
   static constexpr std::uint32_t proof_tokens = 10;
   static constexpr candidate candidates[] = {{variant::attention_chunk, {}}};
+  template <class T>
+  struct push {
+    T query, keys, values, output, state, sinks;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t heads{};

@@ -41,6 +41,10 @@ struct attention_f16_kernel {
   static constexpr candidate candidates[] = {{variant::attention_fragments, demand::f16_fragments},
                                              {variant::attention_f16, demand::f16_matrices},
                                              {variant::attention_f16_portable, {}}};
+  template <class T>
+  struct push {
+    T query, keys, values, output, state, sinks;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t heads{};

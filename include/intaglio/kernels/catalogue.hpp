@@ -89,6 +89,11 @@ using all_kernels =
                 layers_rows_normed_kernel, layers_batch_normed_kernel, gated_kernel, short_conv_kernel,
                 delta_net_kernel, head_gate_kernel, streams_kernel>;
 
+/// The kernels that compute all layers in one dispatch, and those whose workgroups may find first tokens.
+using resident_kernels = kernel_list<layers_kernel, layers_coded_kernel, layers_rows_kernel, layers_ternary_rows_kernel,
+                                     layers_batch_kernel, layers_rows_normed_kernel, layers_batch_normed_kernel>;
+using first_token_kernels = kernel_list<dense_matmul_kernel, matmul_kernel, head_rescore_kernel>;
+
 /// Calls `f` with a kernel's descriptor as a std::type_identity.
 template <class F, class... Kernels>
 constexpr void visit(kernel which, F&& f, kernel_list<Kernels...>) {
@@ -103,6 +108,11 @@ template <class... Kernels>
 constexpr std::array<const kernel_interface*, sizeof...(Kernels)> faces_of(kernel_list<Kernels...>) {
   return {&Kernels::face...};
 }
+/// Whether a list has every kernel that computes all layers, and no other kernel.
+template <class... Resident, class... Kernels>
+constexpr bool are_resident(kernel_list<Resident...>, kernel_list<Kernels...>) {
+  return (all_layers<Resident> && ...) && (std::size_t{all_layers<Kernels>} + ...) == sizeof...(Resident);
+}
 template <class... Kernels>
 constexpr bool are_in_order(kernel_list<Kernels...>) {
   std::size_t at = 0;
@@ -111,7 +121,9 @@ constexpr bool are_in_order(kernel_list<Kernels...>) {
 /// Whether descriptors have as many constants as the interfaces that their modules are checked against.
 template <class... Kernels>
 constexpr bool have_all_constants(kernel_list<Kernels...>) {
-  return ((sizeof(typename Kernels::constants) == 4 * Kernels::face.specialization_count()) && ...);
+  return ((sizeof(typename Kernels::constants) == 4 * Kernels::face.specialization_count() &&
+           sizeof(typename Kernels::template push<push_id>) == Kernels::face.push_count()) &&
+          ...);
 }
 /// Whether dispatches have room for the constants of all interfaces.
 template <class... Kernels>
@@ -138,7 +150,7 @@ inline constexpr auto leave_chain_bits = flags_of(
     []<class Kernel>(std::type_identity<Kernel>) { return requires { Kernel::leaves_chain_bits; }; }, all_kernels{});
 inline constexpr auto catalogue = faces_of(all_kernels{});
 static_assert(catalogue.size() == kernel_count && are_in_order(all_kernels{}) && have_all_constants(all_kernels{}) &&
-              have_room(all_kernels{}));
+              have_room(all_kernels{}) && are_resident(resident_kernels{}, all_kernels{}));
 
 constexpr const kernel_interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

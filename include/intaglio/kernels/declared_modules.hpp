@@ -131,27 +131,29 @@ constexpr module_use use_of(const declared_module& module, std::span<const std::
   return out;
 }
 
-/// A specialization constant by name.
-struct named_constant {
-  std::string_view name;
+/// A specialization constant with a value.
+struct given_constant {
+  std::uint32_t id;
   std::uint64_t value;
 };
+/// @tparam Member of a kernel's `constants`
+template <auto Member>
+constexpr given_constant given(std::uint64_t value) {
+  return {constant_id<Member>, value};
+}
 /// Shared memory of a module in bytes.
 /// @param constants all constants that it depends on; if one is missing, the result is the largest number
-constexpr std::uint64_t shared_memory_bytes(std::string_view module, std::initializer_list<named_constant> constants) {
+constexpr std::uint64_t shared_memory_bytes(std::string_view module, std::initializer_list<given_constant> constants) {
   constexpr std::uint64_t never = (std::numeric_limits<std::uint64_t>::max)();
   for (const declared_module& each : declared_modules) {
     if (each.name.size() != module.size() || each.name != module) continue;
     std::array<std::uint32_t, max_specialization_constants> bits{};
     static_assert(max_specialization_constants <= 64, "module_use::absent has 64 bits");
     module_use out{bits, ~std::uint64_t{0}};
-    const kernel_interface& face = interface_of(each.of);
-    const std::size_t none = max_specialization_constants;
-    for (const named_constant& one : constants)
-      if (const std::size_t id = face.specialization_index(one.name); id != none) {
-        bits[id] = static_cast<std::uint32_t>(one.value);
-        out.absent &= ~(std::uint64_t{1} << id);
-      }
+    for (const given_constant& one : constants) {
+      bits[one.id] = static_cast<std::uint32_t>(one.value);
+      out.absent &= ~(std::uint64_t{1} << one.id);
+    }
     each.demand(out);
     return out.defined ? out.shared_memory_bytes : never;
   }

@@ -44,6 +44,10 @@ struct delta_net_kernel {
   static constexpr const kernel_interface& face = delta_net_interface;
   static constexpr std::uint32_t proof_tokens = 5;
   static constexpr candidate candidates[] = {{variant::delta_net, {}}};
+  template <class T>
+  struct push {
+    T qkv, beta, alpha, decay, shift, skip, gate, output, recurrent, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t key_heads{};

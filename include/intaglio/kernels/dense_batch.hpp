@@ -20,6 +20,10 @@ struct dense_batch_kernel {
   static constexpr kernel id = kernel::dense_batch;
   static constexpr const kernel_interface& face = dense_batch_interface;
   static constexpr candidate candidates[] = {{variant::dense_batch, {}}};
+  template <class T>
+  struct push {
+    T input, weight, output, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t columns{};

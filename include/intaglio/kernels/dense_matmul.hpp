@@ -35,6 +35,10 @@ struct dense_matmul_kernel {
   static constexpr const kernel_interface& face = dense_matmul_interface;
   static constexpr candidate candidates[] = {{variant::dense_matmul_cpu, demand::wide_loads},
                                              {variant::dense_matmul, {}}};
+  template <class T>
+  struct push {
+    T input, norm_weight, weight, output, state, firsts;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t columns{};

@@ -30,6 +30,10 @@ struct dense_rows_kernel {
   static constexpr kernel id = kernel::dense_rows;
   static constexpr const kernel_interface& face = dense_rows_interface;
   static constexpr candidate candidates[] = {{variant::dense_rows, {}}};
+  template <class T>
+  struct push {
+    T input, weight, output, state, binary;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t columns{};

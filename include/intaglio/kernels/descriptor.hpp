@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The parts of a kernel's descriptor that all kernels share: its specialization constants as a struct, its modules with
-// their demands, and the distribution of a dispatch on a device.
+// The parts of a kernel's descriptor that all kernels share: its push constants and specialization constants as structs
+// (`push`, `constants`), its modules with their demands, and the distribution of a dispatch on a device. The members of
+// these structs name what the interface names; tools/check_layers compares them.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "intaglio/kernels/device_class.hpp"
 #include "intaglio/kernels/interface.hpp"
@@ -49,6 +51,39 @@ constexpr void store(const Constants& what, constant_words& to) {
   const auto words = std::bit_cast<std::array<std::uint32_t, sizeof(Constants) / 4>>(what);
   for (std::size_t i = 0; i < words.size(); ++i) to[i] = words[i];
 }
+
+/// Index of a 64-bit push constant of a kernel.
+enum class push_id : std::uint8_t {};
+template <class Push, std::size_t... Index>
+constexpr Push numbered(std::index_sequence<Index...>) {
+  return {static_cast<push_id>(Index)...};
+}
+/// The index of each push constant of a kernel, by the member of its descriptor's `push`:
+/// push_ids<matmul_kernel>.weight.
+template <class Kernel>
+inline constexpr auto push_ids = numbered<typename Kernel::template push<push_id>>(
+    std::make_index_sequence<sizeof(typename Kernel::template push<push_id>)>{});
+
+/// A specialization constant of a kernel by its member.
+template <auto Member>
+struct constant_member;
+template <class Constants, class Value, Value Constants::*Member>
+struct constant_member<Member> {
+  /// Its id: that of the word which changes the member. Members are in the order of their ids.
+  static constexpr std::uint32_t id = [] {
+    const auto of = [](std::uint32_t at) {
+      constant_words words{};
+      words[at] = 1;
+      return std::bit_cast<std::array<std::uint32_t, sizeof(Value) / 4>>(constants_from<Constants>(words).*Member)[0];
+    };
+    std::uint32_t at = 0;
+    while (of(at) == 0) ++at;
+    return at;
+  }();
+};
+/// The id of a specialization constant: constant_id<&matmul_kernel::constants::rows>.
+template <auto Member>
+inline constexpr std::uint32_t constant_id = constant_member<Member>::id;
 
 /// How a kernel rounds its input; none if the kernel does not state it.
 template <class Kernel>

@@ -41,6 +41,10 @@ struct embed_kernel {
   static constexpr kernel id = kernel::embed;
   static constexpr const kernel_interface& face = embed_interface;
   static constexpr candidate candidates[] = {{variant::embed, {}}};
+  template <class T>
+  struct push {
+    T table, output, state, blank, blank_spans, position_table, kind_table;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t width{};

@@ -20,6 +20,10 @@ struct expert_sum_kernel {
   static constexpr kernel id = kernel::expert_sum;
   static constexpr const kernel_interface& face = expert_sum_interface;
   static constexpr candidate candidates[] = {{variant::expert_sum, {}}};
+  template <class T>
+  struct push {
+    T input, choice, output, state, bias;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t width{};

@@ -29,6 +29,10 @@ struct expert_tiles_kernel {
   static constexpr kernel id = kernel::expert_tiles;
   static constexpr const kernel_interface& face = expert_tiles_interface;
   static constexpr candidate candidates[] = {{variant::expert_tiles, {}}};
+  template <class T>
+  struct push {
+    T choice, output, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t experts{};

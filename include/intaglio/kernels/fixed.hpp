@@ -33,6 +33,10 @@ struct fixed_kernel {
   static constexpr kernel id = kernel::fixed;
   static constexpr const kernel_interface& face = fixed_interface;
   static constexpr candidate candidates[] = {{variant::fixed, {}}};
+  template <class T>
+  struct push {
+    T input, norm_weight, output, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t width{};

@@ -26,6 +26,10 @@ struct gated_kernel {
   static constexpr kernel id = kernel::gated;
   static constexpr const kernel_interface& face = gated_interface;
   static constexpr candidate candidates[] = {{variant::gated, {}}};
+  template <class T>
+  struct push {
+    T gate, up, output, state, choice, gate_bias, up_bias;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t width{};

@@ -27,6 +27,10 @@ struct head_gate_kernel {
   static constexpr kernel id = kernel::head_gate;
   static constexpr const kernel_interface& face = head_gate_interface;
   static constexpr candidate candidates[] = {{variant::head_gate, {}}};
+  template <class T>
+  struct push {
+    T input, gate, norm_weight, output, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t heads{};

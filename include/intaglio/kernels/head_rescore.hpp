@@ -20,6 +20,10 @@ struct head_rescore_kernel {
   static constexpr kernel id = kernel::head_rescore;
   static constexpr const kernel_interface& face = head_rescore_interface;
   static constexpr candidate candidates[] = {{variant::head_rescore, {}}};
+  template <class T>
+  struct push {
+    T y, weight, bounds, lowest, firsts, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t columns{};

@@ -22,6 +22,10 @@ struct head_screen_kernel {
   static constexpr const kernel_interface& face = head_screen_interface;
   static constexpr candidate candidates[] = {{variant::head_screen, demand::narrow_loads | demand::integer_dot},
                                              {variant::head_screen_portable, {}}};
+  template <class T>
+  struct push {
+    T input, norm_weight, codes, scales, bounds, y, lowest, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t columns{};

@@ -93,6 +93,10 @@ struct layers_kernel {
   static constexpr bool does_all_layers = true;
   static constexpr candidate candidates[] = {
       {variant::layers_cpu, demand::wide_loads}, {variant::layers_long, {}}, {variant::layers, {}}};
+  template <class T>
+  struct push {
+    T arguments, progress, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t hidden_size{};

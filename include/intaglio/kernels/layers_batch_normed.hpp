@@ -58,6 +58,10 @@ struct layers_batch_normed_kernel {
   static constexpr bool has_helpers = true;
   static constexpr bool does_all_layers = true;
   static constexpr candidate candidates[] = {{variant::layers_batch_normed, {}}};
+  template <class T>
+  struct push {
+    T arguments, progress, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t hidden_size{};

@@ -195,6 +195,10 @@ struct layers_coded_kernel {
                                              {variant::layers_coded, {}},
                                              {variant::layers_mixed, {}},
                                              {variant::layers_experts, {}}};
+  template <class T>
+  struct push {
+    T arguments, progress, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t hidden_size{};

@@ -64,6 +64,10 @@ struct layers_rows_kernel {
   static constexpr const kernel_interface& face = layers_rows_interface;
   static constexpr bool does_all_layers = true;
   static constexpr candidate candidates[] = {{variant::layers_rows, {}}};
+  template <class T>
+  struct push {
+    T arguments, progress, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t hidden_size{};

@@ -69,6 +69,10 @@ struct layers_ternary_rows_kernel {
   static constexpr bool does_all_layers = true;
   static constexpr bool leaves_chain_bits = true;  ///< in batches, where the other resident kernels multiply in f16
   static constexpr candidate candidates[] = {{variant::layers_ternary_rows, {}}};
+  template <class T>
+  struct push {
+    T arguments, progress, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t hidden_size{};

@@ -76,6 +76,10 @@ struct matmul_kernel {
   static constexpr candidate candidates[] = {{variant::matmul_cpu, demand::wide_loads},
                                              {variant::matmul, demand::integer_dot},
                                              {variant::matmul_portable, {}}};
+  template <class T>
+  struct push {
+    T input, norm_weight, weight, output, state, keys, values, rope, choice, gates, firsts;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t columns{};

@@ -46,6 +46,10 @@ struct matmul_batch_kernel {
                                              {variant::matmul_batch_matrix, demand::narrow_int8},
                                              {variant::matmul_batch, demand::narrow_loads | demand::integer_dot},
                                              {variant::matmul_batch_portable, {}}};
+  template <class T>
+  struct push {
+    T input, weight, output, state, keys, values, rope, tiles;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t columns{};

@@ -55,6 +55,10 @@ struct matmul_chunk_kernel {
                                              {variant::matmul_chunk_batch, demand::narrow_f16},
                                              {variant::matmul_chunk_matrix, demand::f16_matrices},
                                              {variant::matmul_chunk, {}}};
+  template <class T>
+  struct push {
+    T input, factors, weight, output, state, keys, values, rope, tiles;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t columns{};

@@ -23,6 +23,10 @@ struct norm_add_kernel {
   static constexpr kernel id = kernel::norm_add;
   static constexpr const kernel_interface& face = norm_add_interface;
   static constexpr candidate candidates[] = {{variant::norm_add, {}}};
+  template <class T>
+  struct push {
+    T input, norm_weight, output, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t width{};

@@ -21,6 +21,10 @@ struct norm_quantize_kernel {
   static constexpr const kernel_interface& face = norm_quantize_interface;
   static constexpr candidate candidates[] = {{variant::norm_quantize_cpu, demand::wide_loads},
                                              {variant::norm_quantize, {}}};
+  template <class T>
+  struct push {
+    T input, norm_weight, output, factors, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t width{};

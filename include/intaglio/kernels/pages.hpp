@@ -29,6 +29,10 @@ struct pages_kernel {
   static constexpr kernel id = kernel::pages;
   static constexpr const kernel_interface& face = pages_interface;
   static constexpr candidate candidates[] = {{variant::pages, {}}};
+  template <class T>
+  struct push {
+    T keys, values, pool_keys, pool_values, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t head_dim{};

@@ -38,6 +38,10 @@ struct quantize_f16_kernel {
   static constexpr kernel id = kernel::quantize_f16;
   static constexpr const kernel_interface& face = quantize_f16_interface;
   static constexpr candidate candidates[] = {{variant::quantize_f16, {}}};
+  template <class T>
+  struct push {
+    T input, norm_weight, output, factors, state, tiles;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t width{};

@@ -21,6 +21,10 @@ struct rms_norm_kernel {
   static constexpr kernel id = kernel::rms_norm;
   static constexpr const kernel_interface& face = rms_norm_interface;
   static constexpr candidate candidates[] = {{variant::rms_norm, {}}};
+  template <class T>
+  struct push {
+    T input, norm_weight, output, state, bias;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t width{};

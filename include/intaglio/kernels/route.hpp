@@ -42,6 +42,10 @@ struct route_kernel {
   static constexpr kernel id = kernel::route;
   static constexpr const kernel_interface& face = route_interface;
   static constexpr candidate candidates[] = {{variant::route, {}}};
+  template <class T>
+  struct push {
+    T logits, bias, choice, state, scale;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t experts{};

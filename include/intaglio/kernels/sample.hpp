@@ -87,6 +87,10 @@ struct sample_kernel {
   static constexpr const kernel_interface& face = sample_interface;
   static constexpr bool any_subgroups = true;  ///< any number of subgroups can do its work
   static constexpr candidate candidates[] = {{variant::sample_cpu, demand::wide_loads}, {variant::sample, {}}};
+  template <class T>
+  struct push {
+    T logits, state, ring, scratch, drawn, firsts, counters;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t vocab_size{};

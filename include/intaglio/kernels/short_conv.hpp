@@ -26,6 +26,10 @@ struct short_conv_kernel {
   static constexpr const kernel_interface& face = short_conv_interface;
   static constexpr std::uint32_t proof_tokens = 5;
   static constexpr candidate candidates[] = {{variant::short_conv, {}}};
+  template <class T>
+  struct push {
+    T input, weight, bias, output, recurrent, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t width{};

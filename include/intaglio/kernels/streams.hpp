@@ -40,6 +40,10 @@ struct streams_kernel {
   static constexpr kernel id = kernel::streams;
   static constexpr const kernel_interface& face = streams_interface;
   static constexpr candidate candidates[] = {{variant::streams, {}}};
+  template <class T>
+  struct push {
+    T input, branch, target, norm_weight, router, mixing, output, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t width{};

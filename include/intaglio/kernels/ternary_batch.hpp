@@ -37,6 +37,10 @@ struct ternary_batch_kernel {
   static constexpr candidate candidates[] = {{variant::ternary_batch_matrix, demand::narrow_int8},
                                              {variant::ternary_batch, demand::narrow_loads | demand::integer_dot},
                                              {variant::ternary_batch_portable, {}}};
+  template <class T>
+  struct push {
+    T input, factors, weight, scales, output, state, keys, values;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t columns{};

@@ -38,6 +38,10 @@ struct ternary_chunk_kernel {
   static constexpr candidate candidates[] = {{variant::ternary_chunk_fragments, demand::int8_fragments},
                                              {variant::ternary_chunk, demand::narrow_loads | demand::integer_dot},
                                              {variant::ternary_chunk_portable, {}}};
+  template <class T>
+  struct push {
+    T input, factors, weight, scales, output, state, keys, values;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t columns{};

@@ -36,6 +36,10 @@ struct ternary_float_kernel {
   static constexpr const kernel_interface& face = ternary_float_interface;
   static constexpr candidate candidates[] = {{variant::ternary_float_cpu, demand::wide_loads},
                                              {variant::ternary_float, {}}};
+  template <class T>
+  struct push {
+    T input, norm_weight, weight, scales, output, state, keys, values;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t columns{};

@@ -43,6 +43,10 @@ struct ternary_matmul_kernel {
   static constexpr candidate candidates[] = {{variant::ternary_matmul_cpu, demand::wide_loads},
                                              {variant::ternary_matmul, demand::integer_dot},
                                              {variant::ternary_matmul_portable, {}}};
+  template <class T>
+  struct push {
+    T input, norm_weight, factors, weight, scales, output, state, keys, values;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t columns{};

@@ -45,6 +45,10 @@ struct ternary_rows_kernel {
   static constexpr kernel id = kernel::ternary_rows;
   static constexpr const kernel_interface& face = ternary_rows_interface;
   static constexpr candidate candidates[] = {{variant::ternary_rows, {}}};
+  template <class T>
+  struct push {
+    T input, factors, weight, scales, output, state, keys, values, binary;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t columns{};

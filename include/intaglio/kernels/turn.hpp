@@ -62,6 +62,10 @@ struct turn_kernel {
   static constexpr kernel id = kernel::turn;
   static constexpr const kernel_interface& face = turn_interface;
   static constexpr candidate candidates[] = {{variant::turn, {}}};
+  template <class T>
+  struct push {
+    T q, k, v, q_norm, k_norm, bias, output, state, keys, values, rope, latent_query;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t heads{};

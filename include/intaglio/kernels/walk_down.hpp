@@ -38,6 +38,10 @@ struct walk_down_kernel {
   static constexpr candidate candidates[] = {{variant::walk_down_cpu, demand::wide_loads},
                                              {variant::walk_down, demand::integer_dot},
                                              {variant::walk_down_portable, {}}};
+  template <class T>
+  struct push {
+    T input, norm_weight, weight, scales, output, state, values, totals;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t columns{};

@@ -46,6 +46,10 @@ struct walk_gate_up_kernel {
   static constexpr candidate candidates[] = {{variant::walk_gate_up_cpu, demand::wide_loads},
                                              {variant::walk_gate_up, demand::integer_dot},
                                              {variant::walk_gate_up_portable, {}}};
+  template <class T>
+  struct push {
+    T input, norm_weight, weight, up, scales, output, state, gates, value_norm, totals;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t columns{};

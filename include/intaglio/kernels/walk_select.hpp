@@ -18,6 +18,10 @@ struct walk_select_kernel {
   static constexpr kernel id = kernel::walk_select;
   static constexpr const kernel_interface& face = walk_select_interface;
   static constexpr candidate candidates[] = {{variant::walk_select, {}}};
+  template <class T>
+  struct push {
+    T input, choice, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t columns{};

@@ -32,6 +32,10 @@ struct walk_sum_kernel {
   static constexpr kernel id = kernel::walk_sum;
   static constexpr const kernel_interface& face = walk_sum_interface;
   static constexpr candidate candidates[] = {{variant::walk_sum, {}}};
+  template <class T>
+  struct push {
+    T input, choice, weight, output, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t columns{};

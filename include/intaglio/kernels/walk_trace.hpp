@@ -41,6 +41,10 @@ struct walk_trace_kernel {
   static constexpr kernel id = kernel::walk_trace;
   static constexpr const kernel_interface& face = walk_trace_interface;
   static constexpr candidate candidates[] = {{variant::walk_trace, {}}};
+  template <class T>
+  struct push {
+    T values, gates, choice, norms, trace, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t columns{};

@@ -26,6 +26,10 @@ struct walk_up_kernel {
   static constexpr kernel id = kernel::walk_up;
   static constexpr const kernel_interface& face = walk_up_interface;
   static constexpr candidate candidates[] = {{variant::walk_up, {}}};
+  template <class T>
+  struct push {
+    T input, norm_weight, weight, choice, output, state;
+  };
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t columns{};

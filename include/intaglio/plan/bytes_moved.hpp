@@ -15,7 +15,7 @@ namespace intaglio::plan {
 
 constexpr bool holds_partials(const dispatch& d, const access& a) {
   if (d.kernel != kernels::kernel::attention) return false;
-  const operand& o = d.push[kernels::attention_interface.push_index("partials")];
+  const operand& o = d[kernels::push_ids<kernels::attention_kernel>.partials];
   return o.where == a.where && o.offset == a.offset;
 }
 

@@ -194,8 +194,8 @@ class stage {
     profile out;
     out.prefill_tokens = whole.prefill.max_tokens;
     out.long_prefill_tokens = whole.max_tokens;
-    out.layers_parts = all.groups[0];
-    out.layers_subgroups = all.subgroups;
+    out.work.layers_parts = all.groups[0];
+    out.work.layers_subgroups = all.subgroups;
     return out;
   }
   static std::unique_ptr<drafted_sequence> chain_of(const sequence& of) {
@@ -238,7 +238,7 @@ class stage {
     out.period = keep(parts_->dispatches, made.period.all());
     if (is_last()) out.epilogue = keep(parts_->dispatches, made.epilogue.all());
     const dispatch& embeds = made.prologue.items[0];
-    out.stream_in_offset = embeds.push[kernels::embed_interface.push_index("output")].offset;
+    out.stream_in_offset = embeds[kernels::push_ids<kernels::embed_kernel>.output].offset;
     out.residual_offset = made.residual_offset;
     out.logits_offset = is_last() ? made.logits_offset : 0;
     const auto values = keep(parts_->values, made.values.all());

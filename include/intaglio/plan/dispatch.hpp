@@ -81,11 +81,36 @@ struct dispatch {
   std::uint64_t weight_bytes = 0;                  ///< weights read in one pass
   text<64> label{};                                ///< "attn_q+attn_k+attn_v"
 
+  /// Where a push constant points: d[kernels::push_ids<kernels::matmul_kernel>.weight].
+  constexpr operand& operator[](kernels::push_id id) { return push[static_cast<std::size_t>(id)]; }
+  constexpr const operand& operator[](kernels::push_id id) const { return push[static_cast<std::size_t>(id)]; }
+
   /// The activation of the dispatch; an arbitrary one if the dispatch has none.
   constexpr shader::activation_function act() const {
     return activation == nullptr ? shader::activation_function{} : shader::activation_function{*activation};
   }
 };
+
+/// The specialization constants of a dispatch of a kernel. @tparam Kernel its descriptor
+template <class Kernel>
+constexpr typename Kernel::constants constants_of(const dispatch& d) {
+  return kernels::constants_of<Kernel>(d.specialization);
+}
+/// Calls `f` with the constants of a dispatch of one of some kernels, and with the indices of its push constants.
+/// Members that one of the kernels lacks do not compile.
+template <class... Kernels, class F>
+constexpr void with_constants(const dispatch& d, kernels::kernel_list<Kernels...> among, F&& f) {
+  kernels::visit(
+      d.kernel,
+      [&]<class Kernel>(std::type_identity<Kernel>) { f(constants_of<Kernel>(d), kernels::push_ids<Kernel>); }, among);
+}
+/// Changes the constants of a dispatch of a kernel. @param change called with them
+template <class Kernel, class Change>
+constexpr void change_constants(dispatch& d, Change&& change) {
+  typename Kernel::constants c = constants_of<Kernel>(d);
+  change(c);
+  kernels::store(c, d.specialization);
+}
 
 /// The bytes that a dispatch reads and writes.
 constexpr pointed<const access> accesses_of(const dispatch& d) {
@@ -116,14 +141,14 @@ constexpr bool is_held_against_chain(const dispatch& d) {
 /// Whether a dispatch is kernel turn on one stacked product, without norms over all heads and without norms after RoPE.
 constexpr bool turns_stacked(const dispatch& d) {
   if (d.kernel != kernels::kernel::turn) return false;
-  const auto c = kernels::constants_of<kernels::turn_kernel>(d.specialization);
+  const auto c = constants_of<kernels::turn_kernel>(d);
   return c.norms != kernels::turn_norms::all_heads && c.norms != kernels::turn_norms::each_head_behind &&
          c.rope_factor == 1.f && c.latent == 0 && c.q_stride == (c.heads + 2 * c.kv_heads) * c.head_dim;
 }
 /// Whether a dispatch is kernel turn that normalises each head of one stacked product and does nothing else.
 constexpr bool normalises_heads(const dispatch& d) {
   if (!turns_stacked(d)) return false;
-  const auto c = kernels::constants_of<kernels::turn_kernel>(d.specialization);
+  const auto c = constants_of<kernels::turn_kernel>(d);
   return c.norms == kernels::turn_norms::each_head && c.biased == 0;
 }
 
@@ -131,10 +156,10 @@ constexpr bool normalises_heads(const dispatch& d) {
 /// without positions after the token.
 constexpr bool has_plain_scores(const dispatch& d) {
   if (d.kernel == kernels::kernel::attention) {
-    const auto c = kernels::constants_of<kernels::attention_kernel>(d.specialization);
+    const auto c = constants_of<kernels::attention_kernel>(d);
     return c.softcap == 0.f && c.has_sinks == 0 && c.ahead == 0 && c.value_dim == 0;
   }
-  const auto c = kernels::constants_of<kernels::attention_batch_kernel>(d.specialization);
+  const auto c = constants_of<kernels::attention_batch_kernel>(d);
   return c.softcap == 0.f && c.has_sinks == 0 && c.ahead == 0;
 }
 
@@ -147,11 +172,9 @@ constexpr std::uint32_t blank_layers(const dispatch& all, std::uint32_t layers) 
 /// Whether an access of an embedding fills memory with the unwritten pattern (kernels::embed_interface).
 constexpr bool makes_blank(const dispatch& d, const access& a) {
   if (d.kernel != kernels::kernel::embed || a.where != region::arena) return false;
-  const auto is = [&](std::string_view name) {
-    const operand& o = d.push[kernels::embed_interface.push_index(name)];
-    return o.where == region::arena && o.offset == a.offset;
-  };
-  return is("blank") || is("blank_spans");
+  constexpr auto at = kernels::push_ids<kernels::embed_kernel>;
+  const auto is = [&](const operand& o) { return o.where == region::arena && o.offset == a.offset; };
+  return is(d[at.blank]) || is(d[at.blank_spans]);
 }
 
 /// Alignment of offsets of values and weights: the widest load of a kernel, and a cache line.

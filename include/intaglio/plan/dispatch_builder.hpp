@@ -26,10 +26,7 @@ class dispatch_builder {
   constexpr dispatch_builder(const ir::graph& g, const placement& p, const lowering_context& c, weight_list& weights,
                              std::size_t index = 0)
       : graph_(g), placement_(p), c_(c), weights_(weights), index_(index) {}
-  constexpr void begin(dispatch& d) {
-    d_ = &d;
-    face_ = &kernels::interface_of(d.kernel);
-  }
+  constexpr void begin(dispatch& d) { d_ = &d; }
 
  protected:
   /// Offset of the partial results that the workgroups of this node's dispatch exchange.
@@ -41,44 +38,46 @@ class dispatch_builder {
   constexpr void note(operand where, std::uint64_t bytes, bool write) {
     d_->accesses[d_->access_count++] = {where.where, write, where.slot, where.offset, bytes, where.layer_stride};
   }
-  constexpr void bind(std::string_view name, operand where, std::uint64_t bytes, bool write) {
-    d_->push[face_->push_index(name)] = where;
+  constexpr void bind(kernels::push_id at, operand where, std::uint64_t bytes, bool write) {
+    (*d_)[at] = where;
     note(where, bytes, write);
   }
-  constexpr void bind_value(std::string_view name, ir::value_id id, bool write) {
+  constexpr void bind_value(kernels::push_id at, ir::value_id id, bool write) {
     const placed_value& v = placement_.values[placement_.storage[static_cast<std::size_t>(id)]];
     if (v.layer_stride != 0)
-      return bind(name, {region::arena, 0, v.offset, v.layer_stride},
+      return bind(at, {region::arena, 0, v.offset, v.layer_stride},
                   std::uint64_t{c_.tokens} * v.width * info(v.type).block_bytes, write);
-    bind(name, {region::arena, 0, v.offset}, v.type == dtype::i8 ? std::uint64_t{c_.tokens} * v.width : v.bytes, write);
+    bind(at, {region::arena, 0, v.offset}, v.type == dtype::i8 ? std::uint64_t{c_.tokens} * v.width : v.bytes, write);
   }
   /// Binds a value of all layers that is read after the last layer. @return words from one layer to the next
-  constexpr std::uint32_t bind_layers(std::string_view name, ir::value_id id) {
+  constexpr std::uint32_t bind_layers(kernels::push_id at, ir::value_id id) {
     const placed_value& v = placement_.values[placement_.storage[static_cast<std::size_t>(id)]];
-    bind(name, {region::arena, 0, v.offset},
+    bind(at, {region::arena, 0, v.offset},
          (graph_.layers - 1) * v.layer_stride + std::uint64_t{c_.tokens} * v.width * info(v.type).block_bytes, false);
     return static_cast<std::uint32_t>(v.layer_stride / 4);
   }
   /// Binds the current layer's part, to be read, of a value [tokens, layers, part].
-  constexpr void bind_of_layer(std::string_view name, ir::value_id id, std::uint32_t part) {
-    bind(name, {region::arena, 0, placement_.offset(id), std::uint64_t{4} * part},
+  constexpr void bind_of_layer(kernels::push_id at, ir::value_id id, std::uint32_t part) {
+    bind(at, {region::arena, 0, placement_.offset(id), std::uint64_t{4} * part},
          std::uint64_t{4} * (std::uint64_t{c_.tokens - 1} * width(id) + part), false);
   }
-  constexpr void bind_factors(ir::value_id id, bool write) {
-    bind("factors", {region::arena, 0, placement_.offset(id) + factors_offset(c_.tokens, width(id))},
+  constexpr void bind_factors(kernels::push_id at, ir::value_id id, bool write) {
+    bind(at, {region::arena, 0, placement_.offset(id) + factors_offset(c_.tokens, width(id))},
          std::uint64_t{8} * c_.tokens, write);
   }
-  constexpr void bind_state() { bind("state", {region::state, 0, 0}, c_.batched() ? c_.state_bytes() : 16 * 4, false); }
-  constexpr void bind_weight(std::string_view name, weight w) {
+  constexpr void bind_state(kernels::push_id at) {
+    bind(at, {region::state, 0, 0}, c_.batched() ? c_.state_bytes() : 16 * 4, false);
+  }
+  constexpr void bind_weight(kernels::push_id at, weight w) {
     if (w.per_layer) w.kinds = std::uint64_t{1} << d_->block;
-    bind(name, {region::weight, weights_.slot(w), 0}, w.bytes, false);
+    bind(at, {region::weight, weights_.slot(w), 0}, w.bytes, false);
     d_->weight_bytes += w.bytes;
   }
 
   /// @param factor a single number that is stored after the norm's weight, or none
-  constexpr void bind_norm(ir::weight_id id, std::string_view name = "norm_weight", ir::weight_id factor = ir::none) {
+  constexpr void bind_norm(kernels::push_id at, ir::weight_id id, ir::weight_id factor = ir::none) {
     const ir::weight& t = tensor(id);
-    if (factor != ir::none) return bind_vectors(name, std::array{id, factor});
+    if (factor != ir::none) return bind_vectors(at, std::array{id, factor});
     weight w{.source_count = 1,
              .per_layer = t.where == ir::section::period,
              .layout = weight_layout::vector_f32,
@@ -88,10 +87,16 @@ class dispatch_builder {
     w.sources[0] = t.name;
     w.rows = 1;
     w.source_rows[0] = 1;
-    bind_weight(name, w);
+    bind_weight(at, w);
+  }
+  /// Binds the norm in front of a product. Kernels without that operand are never given one.
+  template <class Push>
+  constexpr void bind_norm_before([[maybe_unused]] const Push& at, const node& n) {
+    if constexpr (requires { at.norm_weight; })
+      if (n.norm != ir::none) bind_norm(at.norm_weight, n.norm);
   }
   /// Binds several vectors that are stored one after the other.
-  constexpr void bind_vectors(std::string_view name, std::span<const ir::weight_id> ids) {
+  constexpr void bind_vectors(kernels::push_id at, std::span<const ir::weight_id> ids) {
     weight w{.source_count = static_cast<std::uint8_t>(ids.size()),
              .per_layer = tensor(ids[0]).where == ir::section::period,
              .layout = weight_layout::vector_f32,
@@ -102,30 +107,29 @@ class dispatch_builder {
       w.columns += w.source_rows[i];
     }
     w.bytes = std::uint64_t{4} * w.columns;
-    bind_weight(name, w);
+    bind_weight(at, w);
   }
 
   /// Binds the recurrent state of a node's first op; in a batch each slot has its own.
   template <class Constants>
-  constexpr void bind_kept(Constants& k, std::string_view name, const node& n) {
+  constexpr void bind_kept(kernels::push_id at, Constants& k, const node& n) {
     const std::uint64_t slot = c_.batched() ? kept_of_block(graph_, graph_.ops[n.ops[0]].block) : 0,
                         behind = c_.batched() ? (c_.batch.slot_count - 1) * slot : 0;
-    bind(name, {region::kept, 0, kept_offset(graph_, n.ops[0])}, behind + kept_bytes(graph_, graph_.ops[n.ops[0]]),
-         true);
+    bind(at, {region::kept, 0, kept_offset(graph_, n.ops[0])}, behind + kept_bytes(graph_, graph_.ops[n.ops[0]]), true);
     if (!c_.batched()) return;
     k.slot_words = c_.slot_words();
     k.slot_floats = static_cast<std::uint32_t>(slot / 4);
   }
 
   /// Binds the cache of a layer with the node's window.
-  template <class Constants>
-  constexpr void bind_cache(Constants& k, const node& n, bool write) {
+  template <class Push, class Constants>
+  constexpr void bind_cache(const Push& at, Constants& k, const node& n, bool write) {
     const std::uint32_t positions = c_.cache_positions(n.window);
     // With a latent vector the heads that turn rotates are the last channels of keys.
     const std::uint32_t key_dim = n.head_dim + (n.kernel == kernels::kernel::turn ? n.value_dim : 0);
     const layer_cache cache = cache_for(n.kv_heads, key_dim, n.value_dim, positions, n.window, c_.target);
-    bind("keys", {c_.batched() ? region::pool_keys : region::keys, 0, 0}, cache.key_bytes, write);
-    bind("values", {c_.batched() ? region::pool_values : region::values, 0, 0}, cache.value_bytes, write);
+    bind(at.keys, {c_.batched() ? region::pool_keys : region::keys, 0, 0}, cache.key_bytes, write);
+    bind(at.values, {c_.batched() ? region::pool_values : region::values, 0, 0}, cache.value_bytes, write);
     set_slots(k);
     k.context = positions;
     k.cache_element = c_.target.cache_element;
@@ -139,17 +143,17 @@ class dispatch_builder {
       k.page_size = c_.batch.page_size;
     }
   }
-  constexpr void bind_rope(const node& n) {
+  constexpr void bind_rope(kernels::push_id at, const node& n) {
     rope_parameters how = n.rope;
     how.long_context =
         how.scaling.type == rope_type::longrope && c_.context > how.scaling.original_max_position_embeddings;
-    bind_weight("rope", {.per_layer = n.rope.no_rope_interval != 0,
-                         .layout = weight_layout::rope_turns,
-                         .head_dim = n.head_dim,
-                         .rope = how,
-                         .rows = 1,
-                         .columns = n.head_dim / 2,
-                         .bytes = std::uint64_t{8} * (n.head_dim / 2)});
+    bind_weight(at, {.per_layer = n.rope.no_rope_interval != 0,
+                     .layout = weight_layout::rope_turns,
+                     .head_dim = n.head_dim,
+                     .rope = how,
+                     .rows = 1,
+                     .columns = n.head_dim / 2,
+                     .bytes = std::uint64_t{8} * (n.head_dim / 2)});
   }
 
   constexpr void label(const node& n) {
@@ -209,16 +213,17 @@ class dispatch_builder {
 
   /// A small batch leaves most of the device idle, so workgroups are wider.
   constexpr std::uint32_t norm_subgroups() const {
-    return is_small_batch(c_.target, c_.tokens, c_.batched()) ? 2 * c_.target.norm_subgroups : c_.target.norm_subgroups;
+    return is_small_batch(c_.target, c_.tokens, c_.batched()) ? 2 * c_.target.work.norm_subgroups
+                                                              : c_.target.work.norm_subgroups;
   }
 
   /// Binds f16 rows of a value and, stored after them, the rows' factors.
   /// @param rows of the input, or of lists of experts
-  constexpr void bind_f16(std::string_view name, ir::value_id id, std::uint32_t columns, std::uint32_t rows,
-                          bool write) {
+  constexpr void bind_f16(kernels::push_id values, kernels::push_id factors, ir::value_id id, std::uint32_t columns,
+                          std::uint32_t rows, bool write) {
     const std::uint64_t at = placement_.offset(id), bytes = std::uint64_t{2} * rows * columns;
-    bind(name, {region::arena, 0, at}, bytes, write);
-    bind("factors", {region::arena, 0, at + bytes}, std::uint64_t{4} * rows, write);
+    bind(values, {region::arena, 0, at}, bytes, write);
+    bind(factors, {region::arena, 0, at + bytes}, std::uint64_t{4} * rows, write);
   }
 
   const ir::graph& graph_;
@@ -227,7 +232,6 @@ class dispatch_builder {
   weight_list& weights_;
   std::size_t index_;
   dispatch* d_ = nullptr;
-  const kernels::kernel_interface* face_ = nullptr;
 };
 
 /// How a node becomes a dispatch of a kernel: a dispatch_builder with `lower(const node&)`, which fills in `k`, the

@@ -14,16 +14,14 @@ namespace intaglio::plan {
 /// Whether a module may run a dispatch. Modules with batch_matrix have other constants, which are chosen at run time
 /// and checked by gpu::check_demands.
 constexpr bool may_run(const kernels::declared_module& module, const dispatch& d) {
-  const auto constant = [&](std::string_view name) {
-    return d.specialization[kernels::interface_of(d.kernel).specialization_index(name)];
-  };
   if (module.target == kernels::module_target::batch_matrix) return false;
   if (module.target == kernels::module_target::cpu) return d.subgroups == 1;
   if (d.kernel == kernels::kernel::layers)
-    return d.subgroups != 1 && (module.name == "layers_long") == (constant("heads_together") != 1);
+    return d.subgroups != 1 &&
+           (module.name == "layers_long") == (constants_of<kernels::layers_kernel>(d).heads_together != 1);
   if (d.kernel == kernels::kernel::layers_coded)
-    return module.name == kernels::name(kernels::layers_coded_kernel::module_of(
-                              kernels::constants_of<kernels::layers_coded_kernel>(d.specialization)));
+    return module.name ==
+           kernels::name(kernels::layers_coded_kernel::module_of(constants_of<kernels::layers_coded_kernel>(d)));
   return true;
 }
 
@@ -32,7 +30,7 @@ constexpr auto known_constants(const dispatch& d, std::uint32_t subgroup_width) 
   auto out = d.specialization;
   out[0] = d.subgroups * subgroup_width;
   if (d.kernel == kernels::kernel::matmul) {
-    auto& staged = out[kernels::interface_of(d.kernel).specialization_index("staged")];
+    std::uint32_t& staged = out[kernels::constant_id<&kernels::matmul_kernel::constants::staged>];
     if (staged == kernels::staged_where_room) staged = 0;  // it is staged only if shared memory has room
   }
   return out;

@@ -26,12 +26,13 @@ constexpr void check_config(const decoder_config& c, std::uint32_t context, cons
   if (target.prefill_tokens == 0 || target.logits_tokens == 0)
     refuse("profile ", target.name, ": prefill_tokens and logits_tokens: expected at least 1, found ",
            target.prefill_tokens, " and ", target.logits_tokens);
-  if (target.tile_tokens == 0 || target.prefill_tokens % (target.tile_tokens == 0 ? 1 : target.tile_tokens) != 0)
-    refuse("profile ", target.name, ": prefill_tokens: expected a multiple of tile_tokens ", target.tile_tokens,
+  if (target.work.tile_tokens == 0 ||
+      target.prefill_tokens % (target.work.tile_tokens == 0 ? 1 : target.work.tile_tokens) != 0)
+    refuse("profile ", target.name, ": prefill_tokens: expected a multiple of tile_tokens ", target.work.tile_tokens,
            ", found ", target.prefill_tokens);
-  if (target.ternary_tile_tokens == 0 || target.ternary_tile_tokens > kernels::most_ternary_tile_tokens)
+  if (target.work.ternary_tile_tokens == 0 || target.work.ternary_tile_tokens > kernels::most_ternary_tile_tokens)
     refuse("profile ", target.name, ": ternary_tile_tokens: expected 1 to ", kernels::most_ternary_tile_tokens,
-           ", found ", target.ternary_tile_tokens);
+           ", found ", target.work.ternary_tile_tokens);
 }
 
 /// @param before the draft of the previous sequence in the order of sequence_id; nullptr for the first

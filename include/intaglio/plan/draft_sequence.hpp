@@ -29,7 +29,7 @@ constexpr std::vector<node> sequence_nodes(ir::graph& g, const decoder_config& c
                                            sequence_kind kind, text<256>& failure) {
   const profile& target = c.target;
   fuser fusion{g,
-               {.norm_prologue = target.norm_prologue && kind.tokens == 1,
+               {.norm_prologue = target.work.norm_prologue && kind.tokens == 1,
                 .walks = kind.tokens == 1,
                 .coded_cache = kernels::is_coded(target.cache_element)}};
   std::vector<node> nodes = fusion.run(failure);
@@ -40,14 +40,14 @@ constexpr std::vector<node> sequence_nodes(ir::graph& g, const decoder_config& c
   // Where the context is not a multiple of the tile, matmul stays.
   const bool batch = kind.batch.slot_count != 0, chunk = !small_batch && !batch &&
                                                          target.coded_chunks == chunk_arithmetic::f16 &&
-                                                         kind.tokens > target.tile_tokens;
+                                                         kind.tokens > target.work.tile_tokens;
   if (chunk || (batch && kind.batch.coded_products == chunk_arithmetic::f16))
     insert_f16(g, target, chunk, kind.tokens, nodes);
-  else if (small_batch && (batch || kind.tokens % target.tile_tokens == 0)) insert_fixed(g, nodes);
+  else if (small_batch && (batch || kind.tokens % target.work.tile_tokens == 0)) insert_fixed(g, nodes);
   group_by_expert(g, target, kind.tokens, c.tile_tokens(), chunk, nodes);
   if (small_batch) insert_norm(g, nodes, kernels::kernel::dense_batch, 0);
   if (kind.tokens == 1 && kind.sampler) keep_traces(g, nodes, failure);
-  if (kind.tokens == 1 && kind.batch.slot_count == 0 && target.unrolled) {
+  if (kind.tokens == 1 && kind.batch.slot_count == 0 && target.work.unrolled) {
     straighten(g, config, target, nodes);
     if (has_rows(g, nodes)) insert_norm(g, nodes, kernels::kernel::dense_rows, rule_index("unrolled"));
   }
@@ -99,19 +99,19 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
              dense_head = nodes[head].kernel == kernels::kernel::dense_matmul;
   const bool screens = decodes && dense_head && target.head_screen && screenable(g, nodes[head]);
   const bool keeps_firsts =
-      decodes && !screens && target.head_firsts && (dense_head || nodes[head].kernel == kernels::kernel::matmul);
+      decodes && !screens && target.work.head_firsts && (dense_head || nodes[head].kernel == kernels::kernel::matmul);
   const std::uint32_t sampler = head + (screens ? 2 : 1);
   head_values values;
   if (screens) {
     p.values[p.storage[static_cast<std::size_t>(g.output)]].last = sampler;
     values.y = add_room(p, "normalised", dtype::f32, config.hidden_size, std::uint64_t{4} * config.hidden_size, head,
                         head + 1);
-    values.lowest = add_room(p, "lowest of the largest", dtype::f32, target.head_groups,
-                             std::uint64_t{4} * target.head_groups, head, head + 1);
+    values.lowest = add_room(p, "lowest of the largest", dtype::f32, target.work.head_groups,
+                             std::uint64_t{4} * target.work.head_groups, head, head + 1);
   }
   if (screens || keeps_firsts)
-    values.firsts = add_room(p, "first tokens", dtype::u32, 2 * target.head_groups,
-                             std::uint64_t{8} * target.head_groups, head, sampler);
+    values.firsts = add_room(p, "first tokens", dtype::u32, 2 * target.work.head_groups,
+                             std::uint64_t{8} * target.work.head_groups, head, sampler);
   lowering lower{g, p, c, weights};
   std::vector<dispatch> prologue, period, epilogue;
   for (std::size_t i = 0; i < nodes.size(); ++i)

@@ -26,8 +26,8 @@ constexpr batch_shape checked_shape(batch_shape shape, const ir::graph& g, const
   };
   // Rows of a tile are computed together, and a tile may have no row past the last slot.
   if (shape.slot_count < 2 || shape.slot_count > 256 ||
-      (shape.slot_count > target.tile_tokens && shape.slot_count % target.tile_tokens != 0))
-    refuse("batch: expected 2 to ", target.tile_tokens, " slots or a multiple of that up to 256, found ",
+      (shape.slot_count > target.work.tile_tokens && shape.slot_count % target.work.tile_tokens != 0))
+    refuse("batch: expected 2 to ", target.work.tile_tokens, " slots or a multiple of that up to 256, found ",
            shape.slot_count);
   if (shape.coded_products == chunk_arithmetic::f16 && target.coded_chunks != chunk_arithmetic::f16)
     refuse("batch: expected products as a profile whose prompts are exact has them, found f16");

@@ -21,21 +21,20 @@ constexpr void begin(text<256>& out, const sequence& s, const dispatch& d) {
 
 /// Whether every wait has a spin limit, and the dispatch has its sequence's layers and the workgroups that it states.
 [[gnu::cold]] constexpr bool waits_end(const sequence& s, const dispatch& all, text<256>& out) {
-  const auto of = [&](std::string_view name) {
-    return all.specialization[kernels::interface_of(all.kernel).specialization_index(name)];
-  };
-  if (const std::uint32_t spin_limit = of("spin_limit");
-      spin_limit == 0 || spin_limit > kernels::layers_coded::most_spins) {
+  std::uint32_t spin_limit = 0, layers = 0, parts = 0;
+  with_constants(all, kernels::resident_kernels{},
+                 [&](const auto& c, const auto&) { spin_limit = c.spin_limit, layers = c.layers, parts = c.parts; });
+  if (spin_limit == 0 || spin_limit > kernels::layers_coded::most_spins) {
     begin(out, s, all);
     out.append("expected waits of 1 to ", kernels::layers_coded::most_spins, " turns, found ", spin_limit);
     return false;
   }
-  if (of("layers") != s.layers) {
+  if (layers != s.layers) {
     begin(out, s, all);
-    out.append("expected the ", s.layers, " layers of the sequence, found ", of("layers"));
+    out.append("expected the ", s.layers, " layers of the sequence, found ", layers);
     return false;
   }
-  const std::uint32_t parts = of("parts"), helpers = has_helpers(all) ? kernels::layers_batch::most_helpers : 0,
+  const std::uint32_t helpers = has_helpers(all) ? kernels::layers_batch::most_helpers : 0,
                       least = has_helpers(all) ? parts + 1 : parts;
   if (all.groups[0] >= least && all.groups[0] <= parts + helpers && all.least_groups <= all.groups[0]) return true;
   begin(out, s, all);

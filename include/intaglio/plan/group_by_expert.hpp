@@ -47,7 +47,7 @@ constexpr std::uint32_t input_rows(const ir::graph& g, const node& n) {
 }
 /// Whether a product by weights in blocks reads an input that a node of its own has prepared.
 constexpr bool reads_prepared(const ir::graph& g, const profile& target, const node& n, std::uint32_t tokens) {
-  return target.chunk_tiles && has_blocks(g, n) && std::uint64_t{tokens} * input_rows(g, n) <= most_prepared_rows;
+  return target.work.chunk_tiles && has_blocks(g, n) && std::uint64_t{tokens} * input_rows(g, n) <= most_prepared_rows;
 }
 
 /// Makes the node that lists each expert's tokens, after `route`, and has the products of that choice read the lists.

@@ -61,7 +61,7 @@ class lowering : public sampling_lowering {
   constexpr kernels::kernel kernel_of(const node& n) const {
     if (is_walked(n, c_.tokens))
       return n.epilogue == kernels::epilogue::gated ? kernels::kernel::walk_gate_up : kernels::kernel::walk_down;
-    if (c_.tokens == 1 || !c_.target.chunk_tiles) return n.kernel;
+    if (c_.tokens == 1 || !c_.target.work.chunk_tiles) return n.kernel;
     if (is_small_batch(c_.target, c_.tokens, c_.batched())) return batch_kernel_of(n);
     if (n.kernel == kernels::kernel::ternary_matmul && width(n.in) % kernels::chunk_columns == 0)
       return kernels::kernel::ternary_chunk;

@@ -25,16 +25,16 @@ struct lowering_context {
   constexpr bool batched() const { return batch.slot_count != 0; }
   /// Tokens that share one read of the weights.
   constexpr std::uint32_t tile_tokens() const {
-    return batched() ? (std::min)(target.tile_tokens, tokens) : target.tile_tokens;
+    return batched() ? (std::min)(target.work.tile_tokens, tokens) : target.work.tile_tokens;
   }
   /// Tokens that share one read of the weights in ternary_matmul. That kernel computes whole tiles, whatever the number
   /// of tokens in the state, so the sequence's tokens must be a multiple of the tile.
   constexpr std::uint32_t ternary_tile_tokens() const {
-    return tokens % target.ternary_tile_tokens == 0 ? target.ternary_tile_tokens : tile_tokens();
+    return tokens % target.work.ternary_tile_tokens == 0 ? target.work.ternary_tile_tokens : tile_tokens();
   }
   /// Number of tokens of the vocabulary that a workgroup of the sampler sorts.
   constexpr std::uint32_t sample_slice() const {
-    const bool takes_batch = target.sample_slices && batch.slot_count >= kernels::sample_batch;
+    const bool takes_batch = target.work.sample_slices && batch.slot_count >= kernels::sample_batch;
     return takes_batch ? kernels::sample_slice(config.vocab_size, kernels::sample_lists_of_batch)
                        : kernels::sample_slice(config.vocab_size);
   }
@@ -64,7 +64,7 @@ struct lowering_context {
   constexpr bool is_ring(std::uint32_t window) const { return !batched() && cache_positions(window) < context; }
   /// Workgroups that share the spans of positions of one head. @param window, ahead of an attention
   constexpr std::uint32_t splits(std::uint32_t window, std::uint32_t ahead) const {
-    if (!target.attention_splits || tokens != 1) return 1;
+    if (!target.work.attention_splits || tokens != 1) return 1;
     const std::uint32_t all = kernels::attention_spans(context);
     return window == 0 || ahead >= context ? all : (std::min)(all, kernels::attention_window_spans(window + ahead));
   }
@@ -80,15 +80,16 @@ constexpr layer_cache cache_for(std::uint32_t kv_heads, std::uint32_t head_dim, 
 
 /// Number of workgroups of a product of one token. @param weights of the product, in elements
 constexpr std::uint32_t enough_groups(const profile& target, std::uint32_t most, std::uint64_t weights) {
-  if (target.group_weights == 0) return most;
+  if (target.work.group_weights == 0) return most;
   return static_cast<std::uint32_t>(
-      (std::min<std::uint64_t>)(most, std::bit_floor((std::max<std::uint64_t>)(2, weights / target.group_weights))));
+      (std::min<std::uint64_t>)(most,
+                                std::bit_floor((std::max<std::uint64_t>)(2, weights / target.work.group_weights))));
 }
 
 /// Whether a pass has a small batch of tokens (drafts, or rows of a batch), whose products have kernels of their own.
 constexpr bool is_small_batch(const profile& target, std::uint32_t tokens, bool batched) {
-  return target.chunk_tiles && tokens > 1 &&
-         (tokens <= (std::max)(target.tile_tokens, target.verify_tokens) || batched);
+  return target.work.chunk_tiles && tokens > 1 &&
+         (tokens <= (std::max)(target.work.tile_tokens, target.verify_tokens) || batched);
 }
 
 }  // namespace intaglio::plan

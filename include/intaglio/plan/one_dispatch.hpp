@@ -38,7 +38,7 @@ class one_dispatch {
 
   /// Whether a separate dispatch normalises the head's input.
   constexpr bool normalises_first() const { return epilogue[0].kernel == kernel::rms_norm; }
-  constexpr bool cooperative() const { return target_.layers_subgroups > 1; }
+  constexpr bool cooperative() const { return target_.work.layers_subgroups > 1; }
 
   /// Reserves a value in the arena with an offset for each of `count` layers.
   constexpr operand reserve(std::string_view name, std::uint32_t width, std::uint32_t count) {
@@ -56,7 +56,7 @@ class one_dispatch {
     logits_ = reserve("logits", config_.vocab_size, 1);
     scratch_ =
         reserve("sample scratch", static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config_.vocab_size) / 4), 1);
-    if (const std::uint32_t count = constant(epilogue.back(), "first_count"); count != 0) {
+    if (const std::uint32_t count = constants_of<kernels::sample_kernel>(epilogue.back()).first_count; count != 0) {
       firsts_ = reserve("first tokens", 2 * count, 1);
       if (epilogue[0].kernel == kernel::head_screen) {
         normalised_ = reserve("normalised", config_.hidden_size, 1);
@@ -74,8 +74,8 @@ class one_dispatch {
   }
 
   /// Moves an operand and its accesses to another address.
-  static constexpr void move(dispatch& d, std::string_view name, operand to) {
-    operand& from = push(d, name);
+  static constexpr void move(dispatch& d, kernels::push_id id, operand to) {
+    operand& from = d[id];
     for (std::size_t i = 0; i < d.access_count; ++i) {
       access& a = d.accesses[i];
       if (a.where == from.where && a.slot == from.slot && a.offset == from.offset)
@@ -83,30 +83,43 @@ class one_dispatch {
     }
     from = to;
   }
+  /// The kernels of dispatches after the layers: norms, heads, their bounds and corrections, the sampler.
+  using kernels_behind =
+      kernels::kernel_list<kernels::rms_norm_kernel, kernels::dense_matmul_kernel, kernels::dense_rows_kernel,
+                           kernels::matmul_kernel, kernels::head_screen_kernel, kernels::head_rescore_kernel,
+                           kernels::gated_kernel, kernels::sample_kernel>;
+  /// Where the arena operands of a dispatch after the layers belong, by their index: at the logits, unless a kernel has
+  /// another operand.
+  constexpr std::array<std::uint64_t, kernels::max_push_constants> offsets_behind(kernel which) const {
+    std::array<std::uint64_t, kernels::max_push_constants> out{};
+    for (std::uint64_t& each : out) each = logits_.offset;
+    const auto set = [&](kernels::push_id id, const operand& to) { out[static_cast<std::size_t>(id)] = to.offset; };
+    const auto place = [&]<class Kernel>(std::type_identity<Kernel>) {
+      constexpr auto at = kernels::push_ids<Kernel>;
+      if constexpr (requires { at.input; }) set(at.input, which == kernel::dense_rows ? normalised_ : last_);
+      if constexpr (Kernel::id == kernel::rms_norm) set(at.output, normalised_);
+      if constexpr (requires { at.firsts; }) set(at.firsts, firsts_);
+      if constexpr (requires { at.y; }) set(at.y, normalised_);
+      if constexpr (requires { at.lowest; }) set(at.lowest, lowest_);
+      if constexpr (requires { at.scratch; }) set(at.scratch, scratch_);
+    };
+    kernels::visit(which, place, kernels_behind{});
+    return out;
+  }
   /// Moves the arena operands of a dispatch after the layers to this sequence's values.
   constexpr void move_behind(dispatch& d) {
-    const kernels::kernel_interface& face = kernels::interface_of(d.kernel);
+    const auto offsets = offsets_behind(d.kernel);
     std::array<bool, max_accesses> moved{};
-    for (std::size_t i = 0; i < face.push_count(); ++i) {
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
       operand& from = d.push[i];
       if (from.where != region::arena) continue;
-      const std::string_view name = face.push[i].name;
-      const bool between =
-          d.kernel == kernel::rms_norm ? name == "output" : d.kernel == kernel::dense_rows && name == "input";
-      const std::uint64_t to = between             ? normalised_.offset
-                               : name == "input"   ? last_.offset
-                               : name == "firsts"  ? firsts_.offset
-                               : name == "y"       ? normalised_.offset
-                               : name == "lowest"  ? lowest_.offset
-                               : name == "scratch" ? scratch_.offset
-                                                   : logits_.offset;
       for (std::size_t k = 0; k < d.access_count; ++k) {
         access& a = d.accesses[k];
         if (moved[k] || a.where != region::arena || a.offset != from.offset) continue;
-        a.offset = to;
+        a.offset = offsets[i];
         moved[k] = true;
       }
-      from.offset = to;
+      from.offset = offsets[i];
     }
   }
   const decoder_config& config_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A profile: what a plan assumes of a kind of device. It sets the width and number of workgroups, the fusions that pay
-// off, and the length of a prefill chunk.
+// A profile: what a plan chooses. It sets the arithmetic of chunks, the form of the head, the element of the cache, and
+// the numbers of tokens of passes. The width and number of workgroups follow from the classes of devices that it names
+// (plan/work_division.hpp).
 #pragma once
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "intaglio/kernels/cache_layout.hpp"
 #include "intaglio/kernels/catalogue.hpp"
 #include "intaglio/plan/device_classes.hpp"
+#include "intaglio/plan/work_division.hpp"
 
 namespace intaglio::plan {
 
@@ -22,86 +24,34 @@ enum class chunk_arithmetic : std::uint8_t {
           ///< cooperative matrices
 };
 
-/// Workgroup sizes are in subgroups, group counts in workgroups. A program carries several and picks by device.
+/// The choices of a plan. The division of work is not one: it is that of the most capable class.
 struct profile {
   std::string_view name;
-  std::span<const device_class* const> classes{};          ///< classes for which it is made, the most capable first
-  std::uint32_t matmul_subgroups = 1, matmul_groups = 64;  ///< ternary products of one token
-  std::uint32_t group_weights = 0;         ///< fewest weights of a product's group, with two groups at least; 0: any
-  std::uint32_t chunk_matmul_groups = 64;  ///< matmul_groups of a chunk, for each tile of tokens
-  bool chunk_tiles =
-      false;  ///< chunks use int8 products and attention by tiles of tokens: ternary_chunk, attention_chunk
+  std::span<const device_class* const> classes{};  ///< classes for which it is made, the most capable first
   chunk_arithmetic coded_chunks =
       chunk_arithmetic::exact;  ///< chunks of models with coded weights (f32, f16, bf16, q8_0, ...)
   chunk_arithmetic chunk_attention =
-      chunk_arithmetic::exact;     ///< attention of the other models' chunks, whose products are exact
-  std::uint32_t chunk_groups = 0;  ///< tiles that keep the device busy; tiles have 64 rows where 128 give fewer
-  std::uint32_t head_subgroups = 1, head_groups = 64;
-  bool head_firsts = false;  ///< decode: the head's workgroups find their first tokens in the sampler's order, so that
-                             ///< the sampler does not have to
-  bool unrolled = false;     ///< decode: unrolled products, whose loads llvmpipe compiles to loads of whole vectors
-                             ///< (shaders/include/unrolled.glsl)
-  std::uint64_t unrolled_weights =
-      1u << 22;  ///< fewest weights of an FFN matrix for unrolled ternary products: more than caches hold
+      chunk_arithmetic::exact;  ///< attention of the other models' chunks, whose products are exact
   bool head_screen =
       false;  ///< decode: int8 rows first show which logits are needed; takes half of the head's memory in addition
-  std::uint32_t norm_subgroups = 1, attention_subgroups = 1, sample_subgroups = 1, embed_subgroups = 1;
-  bool sample_slices = false;  ///< slices of the vocabulary are sorted by separate workgroups (sample_slice); else one
-                               ///< workgroup draws
-  std::uint32_t attention_heads = 1;  ///< most heads that share keys and values and are computed by one workgroup
-  bool attention_splits = false;      ///< decode: a head's spans of positions are computed by separate workgroups
-  std::uint32_t layers_parts = 0;  ///< decode: most workgroups of the resident dispatch; 0: there is no such sequence
-  std::uint32_t layers_subgroups = 1;  ///< their subgroups; 1: no workgroup relies on others running; else that number
-                                       ///< of 32 lanes, all workgroups at once (plan/resident.hpp)
-  std::uint32_t prefill_tokens = 32;   ///< tokens of a prefill chunk; fewer if the context is shorter
+  std::uint32_t prefill_tokens = 32;      ///< tokens of a prefill chunk; fewer if the context is shorter
   std::uint32_t long_prefill_tokens = 0;  ///< most tokens that long prompts take at once in whole chunks, on devices
                                           ///< with cooperative matrices (device_plan::long_prefill); 0: one chunk
   std::uint32_t logits_tokens = 32;       ///< tokens of a chunk whose logits are returned, which take much memory
   std::uint32_t verify_tokens = 8;        ///< tokens of the widest pass over drafts; fewer if the context is shorter
-  std::uint32_t tile_tokens = 8;          ///< tokens that share one read of a weight tile in prefill
-  std::uint32_t ternary_tile_tokens = 8;  ///< tokens that share one read of a ternary weight tile, with int8 inputs
-  bool norm_prologue = true;              ///< decode: every workgroup normalises and quantises the whole input
   kernels::element cache_element = kernels::element::f16;
   std::uint32_t ring_size = 256;  ///< drawn tokens that the ring to the host holds
+  work_division work = classes.empty() ? work_division{} : work_of(*classes.front());
 };
 
 namespace profiles {
-/// CPU drivers: workgroups of one subgroup, so that no barrier remains, and few invocations with much work. The cache
-/// is f32: a conversion costs more than the bytes on a CPU, and results then agree with float32 implementations to the
-/// last rounding of an activation.
-inline constexpr profile cpu{.name = "cpu",
-                             .classes = classes::cpus,
-                             .matmul_groups = 64,
-                             .group_weights = 1u << 20,
-                             .chunk_matmul_groups = 8,
-                             .head_groups = 64,
-                             .unrolled = true,
-                             .attention_heads = 2,
-                             .layers_parts = 8,
-                             .prefill_tokens = 32,
-                             .ternary_tile_tokens = 16,
-                             .cache_element = kernels::element::f32};
-/// Any GPU. Figures were chosen on an H200 (docs/performance.md). A workgroup has at most 1,024 invocations where
-/// subgroups are 64 wide.
+/// CPU drivers. The cache is f32: a conversion costs more than the bytes on a CPU, and results then agree with float32
+/// implementations to the last rounding of an activation.
+inline constexpr profile cpu{.name = "cpu", .classes = classes::cpus, .cache_element = kernels::element::f32};
+/// Any GPU.
 inline constexpr profile portable{.name = "portable",
                                   .classes = classes::gpus,
-                                  .matmul_subgroups = 8,
-                                  .matmul_groups = 264,
-                                  .chunk_matmul_groups = 512,
-                                  .chunk_tiles = true,
                                   .coded_chunks = chunk_arithmetic::f16,
-                                  .chunk_groups = 264,
-                                  .head_subgroups = 8,
-                                  .head_groups = 1056,
-                                  .head_firsts = true,
-                                  .norm_subgroups = 8,
-                                  .attention_subgroups = 16,
-                                  .sample_subgroups = 16,
-                                  .embed_subgroups = 4,
-                                  .sample_slices = true,
-                                  .attention_splits = true,
-                                  .layers_parts = 132,
-                                  .layers_subgroups = kernels::layers::resident_subgroups,
                                   .prefill_tokens = 512,
                                   .long_prefill_tokens = 2048,
                                   .logits_tokens = 64,
@@ -122,11 +72,11 @@ inline constexpr profile attends_in_f16 = [] {
   return out;
 }();
 /// The profile portable with a screened head. It gives the same tokens, faster for greedy decoding and for sampling
-/// with top-k or min-p.
+/// with top-k or min-p. A workgroup takes twice the rows, since it computes few of their logits.
 inline constexpr profile screened = [] {
   profile out = portable;
   out.name = "screened";
-  out.head_groups = 528;
+  out.work.head_groups /= 2;
   out.head_screen = true;
   return out;
 }();
@@ -138,7 +88,7 @@ constexpr profile with_cache(const profile& from, kernels::element type) {
   profile out = from;
   out.cache_element = type;
   // Unpacking codes stalls less if two workgroups share a multiprocessor (docs/performance.md, "Long contexts").
-  if (kernels::is_coded(type)) out.attention_subgroups = (std::min)(out.attention_subgroups, 8u);
+  if (kernels::is_coded(type)) out.work.attention_subgroups = (std::min)(out.work.attention_subgroups, 8u);
   return out;
 }
 

@@ -41,29 +41,27 @@ constexpr resident_share resident_share_of(std::uint32_t columns, std::uint32_t 
 
 /// Whether the module of a resident kernel fits in the shared memory that such modules demand of a device.
 /// @param constants all constants that its shared memory depends on
-constexpr bool memory_fits(std::string_view module, std::initializer_list<kernels::named_constant> constants) {
+constexpr bool memory_fits(std::string_view module, std::initializer_list<kernels::given_constant> constants) {
   return kernels::shared_memory_bytes(module, constants) <= kernels::layers::resident_shared_memory_bytes;
 }
 /// Whether the kernel `layers` fits in shared memory. @param module one of its modules
 constexpr bool resident_memory_fits(const decoder_config& c, std::string_view module, kernels::layers::ffns ffns) {
+  using of = kernels::layers_kernel::constants;
+  constexpr std::uint32_t threads = kernels::layers::resident_subgroups * kernels::layers::resident_subgroup_width;
   return memory_fits(
-      module, {{"workgroup_size", kernels::layers::resident_subgroups * kernels::layers::resident_subgroup_width},
-               {"hidden_size", c.hidden_size},
-               {"intermediate_size", c.intermediate_size},
-               {"layers", c.num_hidden_layers},
-               {"head_dim", c.head_dim},
-               {"heads", c.num_attention_heads},
-               {"ffns_before", ffns.before},
-               {"ffns_behind", ffns.behind}});
+      module,
+      {kernels::given<&of::workgroup_size>(threads), kernels::given<&of::hidden_size>(c.hidden_size),
+       kernels::given<&of::intermediate_size>(c.intermediate_size), kernels::given<&of::layers>(c.num_hidden_layers),
+       kernels::given<&of::head_dim>(c.head_dim), kernels::given<&of::heads>(c.num_attention_heads),
+       kernels::given<&of::ffns_before>(ffns.before), kernels::given<&of::ffns_behind>(ffns.behind)});
 }
 
 /// Whether a model's shape fits the kernel `layers`.
-/// @param cache_element of kernels::element
 /// @param workgroups that all run at once
-constexpr bool resident_fits(const decoder_config& c, std::uint32_t cache_element, std::uint32_t workgroups,
+constexpr bool resident_fits(const decoder_config& c, kernels::element cache_element, std::uint32_t workgroups,
                              std::uint32_t context, kernels::layers::ffns ffns = {}) {
   constexpr std::uint32_t threads = kernels::layers::resident_subgroups * kernels::layers::resident_subgroup_width;
-  if (cache_element != static_cast<std::uint32_t>(kernels::element::f16) || context == 0) return false;
+  if (cache_element != kernels::element::f16 || context == 0) return false;
   if (c.head_dim == 0 || c.head_dim % 32 != 0 || c.head_dim > 128 || c.num_key_value_heads == 0 ||
       c.num_attention_heads % c.num_key_value_heads != 0)
     return false;
@@ -137,16 +135,15 @@ constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layer
   if (c.hidden_size > 16 * threads || c.q_size() > 40 * threads || c.intermediate_size > 40 * threads) return false;
   if (c.hidden_size / 2 < workgroups || c.intermediate_size * (experts.is_there() ? experts.used : 1) < workgroups)
     return false;
-  return memory_fits(kernels::name(kernels::layers_coded::module_of(types, experts.is_there())),
-                     {{"workgroup_size", threads},
-                      {"codec", static_cast<std::uint64_t>(types.items[0])},
-                      {"hidden_size", c.hidden_size},
-                      {"intermediate_size", c.intermediate_size},
-                      {"head_dim", c.head_dim},
-                      {"heads", c.num_attention_heads},
-                      {"full_every", ring != 0 ? 2u : 1u},
-                      {"ffns", kernels::layers_coded::ffns_word(ffns, experts)},
-                      {"parts", workgroups}});
+  using of = kernels::layers_coded_kernel::constants;
+  using kernels::given;
+  return memory_fits(
+      kernels::name(kernels::layers_coded::module_of(types, experts.is_there())),
+      {given<&of::workgroup_size>(threads), given<&of::codec>(static_cast<std::uint64_t>(types.items[0])),
+       given<&of::hidden_size>(c.hidden_size), given<&of::intermediate_size>(c.intermediate_size),
+       given<&of::head_dim>(c.head_dim), given<&of::heads>(c.num_attention_heads),
+       given<&of::full_every>(ring != 0 ? 2u : 1u), given<&of::ffns>(kernels::layers_coded::ffns_word(ffns, experts)),
+       given<&of::parts>(workgroups)});
 }
 
 /// Whether heads have `narrow` or `wide` channels, and every key head is shared by the same number of query heads.
@@ -163,16 +160,21 @@ constexpr std::uint32_t rows_parts(std::uint32_t hidden, std::uint32_t most) {
     if (hidden / 16 % parts == 0) return hidden / 16 / parts <= shares ? parts : 0;
   return 0;
 }
-/// Whether a resident batch kernel fits in shared memory.
+/// Whether a resident batch kernel, which has one module, fits in shared memory.
 /// @param subgroups of 32
-constexpr bool batch_memory_fits(const decoder_config& c, std::string_view module, std::uint32_t subgroups,
-                                 std::uint32_t slot_count, std::uint32_t parts) {
-  return memory_fits(module, {{"workgroup_size", std::uint64_t{subgroups} * kernels::layers::resident_subgroup_width},
-                              {"head_dim", c.head_dim},
-                              {"heads", c.num_attention_heads},
-                              {"kv_heads", c.num_key_value_heads},
-                              {"slots", slot_count},
-                              {"parts", parts}});
+template <class Kernel>
+constexpr bool batch_memory_fits(const decoder_config& c, std::uint32_t subgroups,
+                                 [[maybe_unused]] std::uint32_t slot_count, std::uint32_t parts) {
+  using of = typename Kernel::constants;
+  using kernels::given;
+  const auto slots_given = [&] {
+    if constexpr (requires { &of::slot_count; }) return given<&of::slot_count>(slot_count);
+    else return given<&of::parts>(parts);
+  };
+  return memory_fits(Kernel::face.name,
+                     {given<&of::workgroup_size>(std::uint64_t{subgroups} * kernels::layers::resident_subgroup_width),
+                      given<&of::head_dim>(c.head_dim), given<&of::heads>(c.num_attention_heads),
+                      given<&of::kv_heads>(c.num_key_value_heads), slots_given(), given<&of::parts>(parts)});
 }
 /// Whether the columns of inputs are whole steps, no more than subgroups can hold, and every workgroup has a tile of
 /// each product.
@@ -191,7 +193,7 @@ constexpr bool rows_fit(const decoder_config& c, kernels::codec type, std::uint3
   if (!heads_fit(c, 64, 128)) return false;
   const std::uint32_t parts = rows_parts(c.hidden_size, most);
   return rows_products_fit(c, type, parts) &&
-         batch_memory_fits(c, "layers_rows", resident_subgroups, most_tokens, parts);
+         batch_memory_fits<kernels::layers_rows_kernel>(c, resident_subgroups, most_tokens, parts);
 }
 
 /// Number of workgroups, at most `most`, of the kernel layers_rows_normed; 0: there is none. All sets of four
@@ -221,7 +223,7 @@ constexpr bool rows_normed_fit(const decoder_config& c, kernels::codec type, std
   if (!heads_fit(c, 128, 256)) return false;
   const std::uint32_t parts = rows_normed_parts(c.hidden_size, most), subgroups = rows_normed_subgroups(c);
   return subgroups != 0 && rows_products_fit(c, type, parts) &&
-         batch_memory_fits(c, "layers_rows_normed", subgroups, kernels::layers_rows::most_tokens, parts);
+         batch_memory_fits<kernels::layers_rows_normed_kernel>(c, subgroups, kernels::layers_rows::most_tokens, parts);
 }
 
 /// Workgroups that share the rows of a large batch; one more is left over as a helper.
@@ -265,7 +267,7 @@ constexpr bool batch_fits(const decoder_config& c, kernels::codec type, std::uin
            columns % (its_shares * 2 * (2 * its_tiles <= most_tiles ? 2 : 1) * step_columns) == 0;
   };
   return 4 * (tiles / shares) <= most_row_quads && batch_products_fit(c, slot_count, parts, tiles, columns_fit) &&
-         batch_memory_fits(c, "layers_batch", resident_subgroups, slot_count, parts);
+         batch_memory_fits<kernels::layers_batch_kernel>(c, resident_subgroups, slot_count, parts);
 }
 
 /// Number of workgroups of the kernel layers_batch_normed, with one of `most` left over as a helper; 0: there is none.
@@ -292,7 +294,7 @@ constexpr bool batch_normed_fits(const decoder_config& c, kernels::codec type, s
            columns / (2 * step_columns) / its_shares >= (2 * tiles <= most_tiles && !kernels::is_dense(type) ? 2u : 1u);
   };
   return batch_products_fit(c, slot_count, parts, c.hidden_size / 16 / (parts / shares), columns_fit) &&
-         batch_memory_fits(c, "layers_batch_normed", resident_subgroups, slot_count, parts);
+         batch_memory_fits<kernels::layers_batch_normed_kernel>(c, resident_subgroups, slot_count, parts);
 }
 
 /// Whether a batch is one for the large-batch kernels. Up to layers_rows::most_tokens slots use layers_rows, for a
@@ -326,7 +328,7 @@ constexpr bool ternary_rows_fit(const decoder_config& c, std::uint32_t slot_coun
          product_fits(c.q_size(), c.hidden_size, most_tiles) &&
          product_fits(c.hidden_size, 2 * std::uint64_t{c.intermediate_size}, 2 * most_tiles) &&
          product_fits(c.intermediate_size, c.hidden_size, most_tiles) &&
-         batch_memory_fits(c, "layers_ternary_rows", resident_subgroups, slot_count, parts);
+         batch_memory_fits<kernels::layers_ternary_rows_kernel>(c, resident_subgroups, slot_count, parts);
 }
 
 /// The smallest number of workgroups with which a shape fits, where it also fits with all numbers up to `workgroups`.

@@ -26,13 +26,13 @@ class resident_coded_layers : public one_dispatch {
   constexpr bool make(const std::vector<dispatch>& chain_prologue, const std::vector<dispatch>& chain_period,
                       const std::vector<dispatch>& chain_epilogue) {
     prologue = chain_prologue, period = chain_period, epilogue = chain_epilogue;
-    if (target_.layers_parts == 0 || !cooperative() || !fits()) return false;
+    if (target_.work.layers_parts == 0 || !cooperative() || !fits()) return false;
     parts_ = workgroups();
     place_values();
     for (const block_steps& each : blocks_) bind(each);
     operand first = stream_;
     first.layer_stride = 0;
-    move(prologue[0], "output", first);
+    move(prologue[0], kernels::push_ids<kernels::embed_kernel>.output, first);
     blank_beside();
     for (dispatch& each : epilogue) move_behind(each);
     add_dispatch();
@@ -66,7 +66,7 @@ class resident_coded_layers : public one_dispatch {
   /// Number of workgroups: the profile's; for dense weights the smallest that takes as many turns for gate and up, if
   /// these then fill all turns (Gemma-3 4B: 128 instead of 132).
   constexpr std::uint32_t workgroups() const {
-    const std::uint32_t all = target_.layers_parts, subgroups = kernels::layers_coded::resident_subgroups,
+    const std::uint32_t all = target_.work.layers_parts, subgroups = kernels::layers_coded::resident_subgroups,
                         rows = config_.intermediate_size;
     if (codec_of(blocks_[0].gated) > kernels::codec::bf16) return all;
     const std::uint32_t turns = (rows + all * subgroups - 1) / (all * subgroups),

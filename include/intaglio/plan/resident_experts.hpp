@@ -7,23 +7,35 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "intaglio/plan/block_steps.hpp"
 #include "intaglio/plan/table.hpp"
 
 namespace intaglio::plan {
 
+/// The operands of a product, an addition or a sum of experts in the arena. A step without a choice of experts has
+/// `input` there.
+struct step_operands {
+  kernels::push_id input, output, choice;
+  static constexpr step_operands of(const dispatch& d) {
+    step_operands out{};
+    const auto set = [&](const auto&, const auto& at) {
+      out = {at.input, at.output, at.input};
+      if constexpr (requires { at.choice; }) out.choice = at.choice;
+    };
+    with_constants(
+        d, kernels::kernel_list<kernels::matmul_kernel, kernels::norm_add_kernel, kernels::expert_sum_kernel>{}, set);
+    return out;
+  }
+};
 /// Gives a dispatch's operands new offsets in the arena, and moves its accesses with them.
 /// @param added the value to which its result is added, if that is another value, or null
 /// @param choice the choice of experts, if it reads one, or null
 constexpr void rebind(dispatch& d, const operand& in, const operand& out, const operand* added,
                       const operand* choice = nullptr) {
-  const auto push = [&](std::string_view name) -> operand& {
-    return d.push[kernels::interface_of(d.kernel).push_index(name)];
-  };
-  const std::uint64_t old_out = push("output").offset, old_in = push("input").offset,
-                      old_choice = choice != nullptr ? push("choice").offset : 0;
+  const step_operands at = step_operands::of(d);
+  const std::uint64_t old_out = d[at.output].offset, old_in = d[at.input].offset,
+                      old_choice = choice != nullptr ? d[at.choice].offset : 0;
   for (std::size_t i = 0; i < d.access_count; ++i) {
     access& a = d.accesses[i];
     if (a.where != region::arena) continue;
@@ -33,8 +45,8 @@ constexpr void rebind(dispatch& d, const operand& in, const operand& out, const 
                                                                                        : in;
     a.offset = to.offset, a.layer_stride = to.layer_stride;
   }
-  push("input") = in, push("output") = out;
-  if (choice != nullptr) push("choice") = *choice;
+  d[at.input] = in, d[at.output] = out;
+  if (choice != nullptr) d[at.choice] = *choice;
 }
 
 /// The mixture of a model in which all layers have the same one, or none.
@@ -47,7 +59,7 @@ struct resident_experts {
   /// The mixture of a kind of block.
   static constexpr kernels::layers_coded::mixture of(std::span<const dispatch> period, const block_steps& steps) {
     if (!steps.is_mixture()) return {};
-    const auto c = kernels::constants_of<kernels::route_kernel>(period[steps.route].specialization);
+    const auto c = constants_of<kernels::route_kernel>(period[steps.route]);
     return {c.experts, c.experts_used, c.over_all != 0};
   }
   /// Whether a kind of block has this mixture, with a plain softmax, a router of f32, and experts without biases whose
@@ -56,11 +68,9 @@ struct resident_experts {
   constexpr bool are_in(std::span<const dispatch> period, const block_steps& steps, std::uint32_t hidden) const {
     if (of(period, steps) != its) return false;
     if (!are_there()) return true;
-    const auto route = kernels::constants_of<kernels::route_kernel>(period[steps.route].specialization);
-    const auto product = [&](std::size_t step) {
-      return kernels::constants_of<kernels::matmul_kernel>(period[step].specialization);
-    };
-    const auto sum = kernels::constants_of<kernels::expert_sum_kernel>(period[steps.sum].specialization);
+    const auto route = constants_of<kernels::route_kernel>(period[steps.route]);
+    const auto product = [&](std::size_t step) { return constants_of<kernels::matmul_kernel>(period[step]); };
+    const auto sum = constants_of<kernels::expert_sum_kernel>(period[steps.sum]);
     return route.biased == 0 && route.scaled == 0 && route.stated == 0 && route.score == 0 && route.factor == 1.f &&
            route.groups == 1 && product(steps.router).codec == kernels::codec::f32 &&
            product(steps.gated).own_input == 0 && product(steps.down).own_input == 1 && sum.width == hidden &&
@@ -79,8 +89,8 @@ struct resident_experts {
       const operand& to = a.write ? choice : logits;
       a.offset = to.offset, a.layer_stride = to.layer_stride;
     }
-    route.push[kernels::route_interface.push_index("logits")] = logits;
-    route.push[kernels::route_interface.push_index("choice")] = choice;
+    constexpr auto at = kernels::push_ids<kernels::route_kernel>;
+    route[at.logits] = logits, route[at.choice] = choice;
     rebind(period[steps.gated], stream, gated, nullptr, &choice);
     rebind(period[steps.down], gated, given, nullptr, &choice);
     rebind(period[steps.sum], given, out, &stream, &choice);

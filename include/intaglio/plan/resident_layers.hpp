@@ -25,11 +25,11 @@ class resident_layers : public one_dispatch {
   constexpr bool make(const std::vector<dispatch>& chain_prologue, const std::vector<dispatch>& chain_period,
                       const std::vector<dispatch>& chain_epilogue) {
     prologue = chain_prologue, period = chain_period, epilogue = chain_epilogue;
-    if (target_.layers_parts == 0 || !fits()) return false;
+    if (target_.work.layers_parts == 0 || !fits()) return false;
     if (cooperative()) {
-      if (!resident_fits(config_, constant(qkv(), "cache_element"), target_.layers_parts, context_, ffns_))
+      if (!resident_fits(config_, of_product(qkv()).cache_element, target_.work.layers_parts, context_, ffns_))
         return false;
-      parts_ = target_.layers_parts;
+      parts_ = target_.work.layers_parts;
       place_values();
       bind();
       add_dispatch(resident_spin_limit);
@@ -48,11 +48,19 @@ class resident_layers : public one_dispatch {
   }
 
  private:
+  using product_kernel = kernels::ternary_matmul_kernel;
+  static constexpr auto at_product = kernels::push_ids<product_kernel>;
+  static constexpr auto at_attention = kernels::push_ids<kernels::attention_kernel>;
+
+  static constexpr product_kernel::constants of_product(const dispatch& d) { return constants_of<product_kernel>(d); }
+  static constexpr kernels::attention_kernel::constants of_attention(const dispatch& d) {
+    return constants_of<kernels::attention_kernel>(d);
+  }
   constexpr bool product(const dispatch& d, kernels::epilogue how, std::uint32_t columns, std::uint32_t rows) const {
-    return d.kernel == kernel::ternary_matmul &&
-           constant(d, "prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize) &&
-           constant(d, "epilogue") == static_cast<std::uint32_t>(how) && constant(d, "columns") == columns &&
-           constant(d, "rows") == rows && (cooperative() || d.subgroups == 1);
+    if (d.kernel != kernel::ternary_matmul) return false;
+    const auto c = of_product(d);
+    return c.prologue == kernels::prologue::norm_quantize && c.epilogue == how && c.columns == columns &&
+           c.rows == rows && (cooperative() || d.subgroups == 1);
   }
 
   /// Indices in the period: an FFN before attention, if there is one; q, k and v; attention; its projection; FFNs.
@@ -88,14 +96,14 @@ class resident_layers : public one_dispatch {
     const std::uint32_t hidden = config_.hidden_size;
     if (!product(qkv(), epilogue::rope_cache, hidden, config_.q_size() + 2 * config_.kv_size()) ||
         attends().kernel != kernel::attention || !has_plain_scores(attends()) ||
-        (!cooperative() && constant(attends(), "splits") != 1) ||
+        (!cooperative() && of_attention(attends()).splits != 1) ||
         !product(period[first_step() + 2], epilogue::add, config_.q_size(), hidden))
       return false;
     if (ffns_.before != 0 && !is_ffn(0)) return false;
     for (std::size_t i = first_step() + 3; i < period.size(); i += 2)
       if (!is_ffn(i)) return false;
     for (const dispatch& each : period)
-      if (each.kernel == kernel::ternary_matmul && constant(each, "eps") != constant(qkv(), "eps")) return false;
+      if (each.kernel == kernel::ternary_matmul && of_product(each).eps != of_product(qkv()).eps) return false;
     return true;
   }
 
@@ -103,10 +111,11 @@ class resident_layers : public one_dispatch {
     std::uint64_t largest = 0;
     for (const auto& d : period)
       if (d.kernel == kernel::ternary_matmul)
-        largest = (std::max)(largest, std::uint64_t{constant(d, "columns")} * constant(d, "rows"));
-    const std::uint64_t busy = target_.group_weights == 0 ? target_.layers_parts : largest / target_.group_weights;
+        largest = (std::max)(largest, std::uint64_t{of_product(d).columns} * of_product(d).rows);
+    const std::uint64_t busy =
+        target_.work.group_weights == 0 ? target_.work.layers_parts : largest / target_.work.group_weights;
     return static_cast<std::uint32_t>(
-        (std::min<std::uint64_t>)(target_.layers_parts, (std::max<std::uint64_t>)(2, busy)));
+        (std::min<std::uint64_t>)(target_.work.layers_parts, (std::max<std::uint64_t>)(2, busy)));
   }
 
   /// Loop iterations of a workgroup that computes a whole layer by itself, in subgroups of 4, the narrowest.
@@ -114,20 +123,21 @@ class resident_layers : public one_dispatch {
     std::uint64_t out = 0;
     for (const auto& d : period)
       if (d.kernel == kernel::ternary_matmul) {
-        const std::uint64_t columns = constant(d, "columns"), tiles = columns / 16, groups = constant(d, "rows") / 4,
+        const auto c = of_product(d);
+        const std::uint64_t columns = c.columns, tiles = columns / 16, groups = c.rows / 4,
                             blocks = (columns + 127) / 128;
         const std::uint64_t norm = 2 * blocks + 8 * (blocks / 32 + 1) + tiles / 4 + 4;
         out += parts_ * norm + (groups / 16 + parts_) * (tiles + 8);
       }
     const std::uint64_t span_turns = kernels::attention_span / 4 + kernels::attention_span / 8 + 8;
-    out += config_.num_attention_heads / (std::max)(1u, constant(attends(), "heads_together")) *
+    out += config_.num_attention_heads / (std::max)(1u, of_attention(attends()).heads_together) *
            (kernels::attention_spans(context_) * span_turns + 4);
     return out + 16;
   }
 
   /// Resident workgroups exchange the position's key and value together with the query.
   constexpr std::uint32_t query_width() const { return config_.q_size() + (cooperative() ? 2 * config_.kv_size() : 0); }
-  constexpr bool has_partials() const { return constant(attends(), "splits") > 1; }
+  constexpr bool has_partials() const { return of_attention(attends()).splits > 1; }
 
   constexpr void place_values() {
     const std::uint32_t layers = config_.num_hidden_layers;
@@ -137,8 +147,8 @@ class resident_layers : public one_dispatch {
     attended_ = reserve("attention", config_.q_size(), layers);
     gated_ = reserve("gated", config_.intermediate_size, layers);
     if (has_partials()) {
-      partials_ = reserve("partials",
-                          config_.num_attention_heads * constant(attends(), "splits") * (config_.head_dim + 4), layers);
+      partials_ = reserve(
+          "partials", config_.num_attention_heads * of_attention(attends()).splits * (config_.head_dim + 4), layers);
     }
     for (std::uint32_t i = 0; i < ffns_.further(); ++i) {
       further_[i].gated = reserve(i == 0 ? "gated further" : "gated last", config_.intermediate_size, layers);
@@ -154,10 +164,10 @@ class resident_layers : public one_dispatch {
   constexpr void bind() {
     operand first = stream_;
     first.layer_stride = 0;
-    move(prologue[0], "output", first);
+    move(prologue[0], kernels::push_ids<kernels::embed_kernel>.output, first);
     const auto in_out = [](dispatch& d, operand in, operand out, const operand* added) {
-      const std::uint64_t old_out = push(d, "output").offset;  // also the offset of the value added
-      push(d, "input") = in, push(d, "output") = out;
+      const std::uint64_t old_out = d[at_product.output].offset;  // also the offset of the value added
+      d[at_product.input] = in, d[at_product.output] = out;
       for (std::size_t i = 0; i < d.access_count; ++i) {
         access& a = d.accesses[i];
         if (a.where != region::arena) continue;
@@ -175,7 +185,8 @@ class resident_layers : public one_dispatch {
       in_out(period[1], further_[0].gated, further_[0].stream, &stream_);
     }
     in_out(qkv(), first_stream, query_, nullptr);
-    const std::uint64_t partials_offset = push(attends(), "partials").offset;  // a copy of the operand crashes g++ 13
+    const std::uint64_t partials_offset =
+        attends()[at_attention.partials].offset;  // a copy of the operand crashes g++ 13
     for (std::size_t i = 0; i < attends().access_count; ++i) {
       access& a = attends().accesses[i];
       if (a.where != region::arena) continue;
@@ -186,8 +197,8 @@ class resident_layers : public one_dispatch {
       for (std::size_t i = 0; i < d->access_count; ++i)
         if (access& a = d->accesses[i]; a.where == region::arena && a.offset == query_.offset)
           a.bytes = std::uint64_t{4} * query_width();
-    push(attends(), "query") = query_, push(attends(), "output") = attended_;
-    if (has_partials()) push(attends(), "partials") = partials_;
+    attends()[at_attention.query] = query_, attends()[at_attention.output] = attended_;
+    if (has_partials()) attends()[at_attention.partials] = partials_;
     const std::size_t at = first_step();
     in_out(period[at + 2], attended_, middle_, &first_stream);
     in_out(period[at + 3], middle_, gated_, nullptr);
@@ -197,10 +208,15 @@ class resident_layers : public one_dispatch {
       in_out(period[at + 6], late.gated, next_, &late.stream);
     }
     for (dispatch& each : epilogue) move_behind(each);
-
-    arguments = {stream_, push(qkv(), "keys"), push(qkv(), "values"), query_, attended_, middle_, gated_, behind_first};
-    const auto weights = [&](dispatch& d) {
-      for (const auto name : {"norm_weight", "weight", "scales"}) arguments.push_back(push(d, name));
+    add_arguments(late, behind_first);
+  }
+  /// @param late the second FFN after attention  @param behind_first the stream after the first one
+  constexpr void add_arguments(const further_ffn& late, const operand& behind_first) {
+    const std::size_t at = first_step();
+    arguments = {stream_,     qkv()[at_product.keys], qkv()[at_product.values], query_, attended_, middle_, gated_,
+                 behind_first};
+    const auto weights = [&](const dispatch& d) {
+      for (const auto id : {at_product.norm_weight, at_product.weight, at_product.scales}) arguments.push_back(d[id]);
     };
     for (const std::size_t i : {0u, 2u, 3u, 4u}) weights(period[at + i]);
     arguments.push_back(partials_);
@@ -213,14 +229,15 @@ class resident_layers : public one_dispatch {
   }
 
   constexpr void add_dispatch(std::uint32_t spin_limit) {
-    dispatch d{.kernel = kernel::layers, .barrier = true, .subgroups = target_.layers_subgroups};
+    dispatch d{.kernel = kernel::layers, .barrier = true, .subgroups = target_.work.layers_subgroups};
     d.label.append("all layers");
     const auto note = [&](region where, bool write, std::uint64_t offset, std::uint64_t bytes) {
       d.accesses[d.access_count++] = {where, write, 0, offset, bytes};
     };
-    push(d, "arguments") = {region::arguments};
-    push(d, "progress") = {region::state, 0, counters_end_};
-    push(d, "state") = {region::state};
+    constexpr auto at = kernels::push_ids<kernels::layers_kernel>;
+    d[at.arguments] = {region::arguments};
+    d[at.progress] = {region::state, 0, counters_end_};
+    d[at.state] = {region::state};
     note(region::arguments, false, 0, std::uint64_t{8} * arguments.size() * config_.num_hidden_layers);
     note(region::state, true, counters_end_, kernels::layers::progress_bytes(config_.num_hidden_layers));
     note(region::state, false, 0, 16 * 4);
@@ -228,28 +245,27 @@ class resident_layers : public one_dispatch {
     for (std::size_t i = 0; i < qkv().access_count; ++i)
       if (const access& a = qkv().accesses[i]; a.where == region::keys || a.where == region::values)
         note(a.where, true, 0, a.bytes);
-    const auto set = [&](std::string_view name, std::uint32_t value) {
-      d.specialization[kernels::layers_interface.specialization_index(name)] = value;
-    };
-    set("hidden_size", config_.hidden_size);
-    set("intermediate_size", config_.intermediate_size);
-    set("layers", config_.num_hidden_layers);
-    set("parts", parts_);
-    set("eps", constant(qkv(), "eps"));
-    set("spin_limit", spin_limit);
-    set("head_dim", config_.head_dim);
-    set("heads", config_.num_attention_heads);
-    set("kv_heads", config_.num_key_value_heads);
-    set("context", context_);
-    set("rope_theta", constant(qkv(), "rope_theta"));
-    set("cache_element", constant(qkv(), "cache_element"));
-    set("heads_together", constant(attends(), "heads_together"));
-    set("ffns_before", ffns_.before);
-    set("ffns_behind", ffns_.behind);
+    const auto first = of_product(qkv());
+    kernels::store(kernels::layers_kernel::constants{.hidden_size = config_.hidden_size,
+                                                     .intermediate_size = config_.intermediate_size,
+                                                     .layers = config_.num_hidden_layers,
+                                                     .parts = parts_,
+                                                     .eps = first.eps,
+                                                     .spin_limit = spin_limit,
+                                                     .head_dim = config_.head_dim,
+                                                     .heads = config_.num_attention_heads,
+                                                     .kv_heads = config_.num_key_value_heads,
+                                                     .context = context_,
+                                                     .rope_theta = first.rope_theta,
+                                                     .cache_element = first.cache_element,
+                                                     .heads_together = of_attention(attends()).heads_together,
+                                                     .ffns_before = ffns_.before,
+                                                     .ffns_behind = ffns_.behind},
+                   d.specialization);
     d.activation = period.end()[-2].activation;
     d.groups = {parts_, 1, 1};
     if (cooperative())
-      d.least_groups = least_resident(parts_, [&, element = constant(qkv(), "cache_element")](std::uint32_t n) {
+      d.least_groups = least_resident(parts_, [&, element = of_product(qkv()).cache_element](std::uint32_t n) {
         return resident_fits(config_, element, n, context_, ffns_);
       });
     for (const auto& each : period) d.weight_bytes += config_.num_hidden_layers * each.weight_bytes;
@@ -260,9 +276,9 @@ class resident_layers : public one_dispatch {
   constexpr void add_long() {
     dispatch d = resident[0];
     long_from = resident_long_from(config_, parts_);
-    d.specialization[kernels::layers_interface.specialization_index("heads_together")] =
-        config_.num_attention_heads / config_.num_key_value_heads;
-    d.least_groups = least_resident(parts_, [&, element = constant(qkv(), "cache_element")](std::uint32_t n) {
+    change_constants<kernels::layers_kernel>(
+        d, [&](auto& c) { c.heads_together = config_.num_attention_heads / config_.num_key_value_heads; });
+    d.least_groups = least_resident(parts_, [&, element = of_product(qkv()).cache_element](std::uint32_t n) {
       return resident_fits(config_, element, n, context_, ffns_) && resident_long_fits(config_, n, context_, ffns_);
     });
     d.label.append(", from position ", long_from);

@@ -23,78 +23,67 @@ class resident_batch_layers {
  protected:
   using kernel = kernels::kernel;
 
-  static constexpr std::uint32_t constant(const dispatch& d, std::string_view name) {
-    return d.specialization[kernels::interface_of(d.kernel).specialization_index(name)];
-  }
-  static constexpr const operand& push(const dispatch& d, std::string_view name) {
-    return d.push[kernels::interface_of(d.kernel).push_index(name)];
-  }
+  static constexpr auto at_quantize = kernels::push_ids<kernels::quantize_f16_kernel>;
+  static constexpr auto at_product = kernels::push_ids<kernels::matmul_chunk_kernel>;
+
   constexpr const dispatch& step(std::size_t index) const { return chain_.period.items[index]; }
   /// Whether the profile has resident workgroups, which wait for each other.
-  constexpr bool waits() const { return target_.layers_parts != 0 && target_.layers_subgroups > 1; }
+  constexpr bool waits() const { return target_.work.layers_parts != 0 && target_.work.layers_subgroups > 1; }
 
   static constexpr bool attends(const dispatch& d, bool has_window = false) {
-    return d.kernel == kernel::attention_batch &&
-           constant(d, "cache_element") == static_cast<std::uint32_t>(kernels::element::f16) &&
-           (constant(d, "window") != 0) == has_window && constant(d, "ring") == 0 && has_plain_scores(d);
+    if (d.kernel != kernel::attention_batch || !has_plain_scores(d)) return false;
+    const auto c = of_attention(d);
+    return c.cache_element == kernels::element::f16 && (c.window != 0) == has_window && c.ring == 0;
+  }
+  static constexpr kernels::attention_batch_kernel::constants of_attention(const dispatch& d) {
+    return constants_of<kernels::attention_batch_kernel>(d);
   }
   /// prepares(): converts a product's input to f16. multiplies(): a product of f16.
-  static constexpr bool prepares(const dispatch& d, bool normalises, std::uint32_t width, std::uint32_t eps) {
-    return d.kernel == kernel::quantize_f16 && constant(d, "width") == width &&
-           constant(d, "prologue") ==
-               static_cast<std::uint32_t>(normalises ? kernels::prologue::norm : kernels::prologue::plain) &&
-           (!normalises || constant(d, "eps") == eps);
+  static constexpr bool prepares(const dispatch& d, bool normalises, std::uint32_t width, float eps) {
+    if (d.kernel != kernel::quantize_f16) return false;
+    const auto c = of_quantize(d);
+    return c.width == width && c.prologue == (normalises ? kernels::prologue::norm : kernels::prologue::plain) &&
+           (!normalises || c.eps == eps);
   }
   static constexpr bool multiplies(const dispatch& d, kernels::epilogue how, std::uint32_t columns, std::uint32_t rows,
-                                   std::uint32_t codec) {
-    return d.kernel == kernel::matmul_chunk && constant(d, "epilogue") == static_cast<std::uint32_t>(how) &&
-           constant(d, "columns") == columns && constant(d, "rows") == rows && constant(d, "codec") == codec;
+                                   kernels::codec codec) {
+    if (d.kernel != kernel::matmul_chunk) return false;
+    const auto c = of_product(d);
+    return c.epilogue == how && c.columns == columns && c.rows == rows && c.codec == codec;
+  }
+  static constexpr kernels::quantize_f16_kernel::constants of_quantize(const dispatch& d) {
+    return constants_of<kernels::quantize_f16_kernel>(d);
+  }
+  static constexpr kernels::matmul_chunk_kernel::constants of_product(const dispatch& d) {
+    return constants_of<kernels::matmul_chunk_kernel>(d);
   }
 
-  /// The resident dispatch.
+  /// The resident dispatch, with the constants that all such kernels have.
+  /// @param stream the value that the layers update
   /// @param attention of the chain  @param write_caches of the chain, one of each kind of block
-  constexpr dispatch dispatch_of_all(kernel which, std::uint32_t subgroups, std::uint32_t parts,
+  template <class Kernel>
+  constexpr dispatch dispatch_of_all(std::uint32_t subgroups, std::uint32_t parts, const operand& stream,
                                      const dispatch& attention,
                                      const std::vector<const dispatch*>& write_caches) const {
-    dispatch d{.kernel = which, .barrier = true, .subgroups = subgroups};
-    const kernels::kernel_interface& face = kernels::interface_of(which);
-    d.label.append("all layers");
-    const auto note = [&](region where, bool write, std::uint64_t offset, std::uint64_t bytes) {
-      d.accesses[d.access_count++] = {where, write, 0, offset, bytes};
-    };
-    const auto set = [&](std::string_view name, std::uint32_t value) {
-      d.specialization[face.specialization_index(name)] = value;
-    };
-    d.push[face.push_index("arguments")] = {region::arguments};
-    d.push[face.push_index("progress")] = {region::state, 0, counters_end_};
-    d.push[face.push_index("state")] = {region::state};
-    note(region::arguments, false, 0, kernels::layers::argument_bytes(config_.num_hidden_layers));
-    note(region::state, true, counters_end_, kernels::layers::progress_bytes(config_.num_hidden_layers));
-    note(region::state, false, 0, counters_end_);
-    note(region::arena, true, push(step(0), "input").offset,
-         std::uint64_t{4} * shape_.slot_count * config_.hidden_size);
-    for (const dispatch* writes : write_caches)
-      for (std::size_t i = 0; i < writes->access_count; ++i)
-        if (const access& a = writes->accesses[i]; a.where == region::pool_keys || a.where == region::pool_values)
-          d.accesses[d.access_count++] = {a.where, true, a.slot, 0, a.bytes};
-    set("hidden_size", config_.hidden_size);
-    set("intermediate_size", config_.intermediate_size);
-    set("layers", config_.num_hidden_layers);
-    set("spin_limit", resident_spin_limit);
-    set("head_dim", config_.head_dim);
-    set("heads", config_.num_attention_heads);
-    set("kv_heads", config_.num_key_value_heads);
-    for (const auto name : {"context", "scale", "slot_words", "page_size"}) set(name, constant(attention, name));
-    set("parts", parts);
-    d.groups = {parts, 1, 1};
-    if (has_helpers(d)) {
-      set("slots", shape_.slot_count);
-      d.groups[0] += kernels::layers_batch::helpers(parts, target_.layers_parts);
-    }
-    const std::size_t steps = chain_.period.size / pattern_.kinds();
-    for (std::size_t i = 0; i < chain_.period.size; ++i)
-      d.weight_bytes +=
-          pattern_.count(static_cast<std::uint8_t>(i / steps), config_.num_hidden_layers) * step(i).weight_bytes;
+    dispatch d = bare_dispatch(Kernel::id, subgroups, parts, stream, write_caches);
+    constexpr auto at = kernels::push_ids<Kernel>;
+    d[at.arguments] = {region::arguments};
+    d[at.progress] = {region::state, 0, counters_end_};
+    d[at.state] = {region::state};
+    const auto attends = of_attention(attention);
+    change_constants<Kernel>(d, [&](auto& c) {
+      c.hidden_size = config_.hidden_size;
+      c.intermediate_size = config_.intermediate_size;
+      c.layers = config_.num_hidden_layers;
+      c.spin_limit = resident_spin_limit;
+      c.head_dim = config_.head_dim;
+      c.heads = config_.num_attention_heads;
+      c.kv_heads = config_.num_key_value_heads;
+      c.context = attends.context, c.scale = attends.scale;
+      c.slot_words = attends.slot_words, c.page_size = attends.page_size;
+      c.parts = parts;
+      if constexpr (requires { c.slot_count; }) c.slot_count = shape_.slot_count;
+    });
     return d;
   }
 
@@ -125,6 +114,30 @@ class resident_batch_layers {
   const drafted_sequence& chain_;
 
  private:
+  /// The resident dispatch without operands and constants.
+  constexpr dispatch bare_dispatch(kernel which, std::uint32_t subgroups, std::uint32_t parts, const operand& stream,
+                                   const std::vector<const dispatch*>& write_caches) const {
+    dispatch d{.kernel = which, .barrier = true, .subgroups = subgroups};
+    d.label.append("all layers");
+    const auto note = [&](region where, bool write, std::uint64_t offset, std::uint64_t bytes) {
+      d.accesses[d.access_count++] = {where, write, 0, offset, bytes};
+    };
+    note(region::arguments, false, 0, kernels::layers::argument_bytes(config_.num_hidden_layers));
+    note(region::state, true, counters_end_, kernels::layers::progress_bytes(config_.num_hidden_layers));
+    note(region::state, false, 0, counters_end_);
+    note(region::arena, true, stream.offset, std::uint64_t{4} * shape_.slot_count * config_.hidden_size);
+    for (const dispatch* writes : write_caches)
+      for (std::size_t i = 0; i < writes->access_count; ++i)
+        if (const access& a = writes->accesses[i]; a.where == region::pool_keys || a.where == region::pool_values)
+          d.accesses[d.access_count++] = {a.where, true, a.slot, 0, a.bytes};
+    d.groups = {parts, 1, 1};
+    if (has_helpers(d)) d.groups[0] += kernels::layers_batch::helpers(parts, target_.work.layers_parts);
+    const std::size_t steps = chain_.period.size / pattern_.kinds();
+    for (std::size_t i = 0; i < chain_.period.size; ++i)
+      d.weight_bytes +=
+          pattern_.count(static_cast<std::uint8_t>(i / steps), config_.num_hidden_layers) * step(i).weight_bytes;
+    return d;
+  }
   /// Has the embedding fill the exchange with the unwritten pattern, with four times as many workgroups as the resident
   /// dispatch has. For layers_batch it fills only the first layers.
   constexpr void blank_beside(drafted_sequence& of) const {
@@ -132,10 +145,10 @@ class resident_batch_layers {
     if (of.prologue.size != 1 || d.kernel != kernel::embed) return;
     const std::uint64_t bytes =
         of.blank_bytes / config_.num_hidden_layers * blank_layers(of.resident.items[0], config_.num_hidden_layers);
-    d.push[kernels::embed_interface.push_index("blank")] = {region::arena, 0, of.blank_offset};
+    d[kernels::push_ids<kernels::embed_kernel>.blank] = {region::arena, 0, of.blank_offset};
     d.accesses[d.access_count++] = {region::arena, true, 0, of.blank_offset, bytes};
-    d.specialization[kernels::embed_interface.specialization_index("blank_quads")] =
-        static_cast<std::uint32_t>(bytes / 16);
+    change_constants<kernels::embed_kernel>(d,
+                                            [&](auto& c) { c.blank_quads = static_cast<std::uint32_t>(bytes / 16); });
     d.subgroups = kernels::layers_rows::resident_subgroups;
     d.groups[0] = 1 + (4 * of.resident.items[0].groups[0] + shape_.slot_count - 1) / shape_.slot_count;
   }
@@ -151,27 +164,21 @@ class resident_rows_layers : public resident_batch_layers {
   constexpr drafted_sequence made(text<256>& failure) const {
     if (!waits() || !fits()) return {};
     std::vector<operand> arguments(kernels::layers::argument_count);
-    arguments[1] = push(qkv(), "keys");
-    arguments[2] = push(qkv(), "values");
-    arguments[3] = push(step(0), "input");
-    arguments[8] = push(step(0), "norm_weight");
-    arguments[9] = push(qkv(), "weight");
-    arguments[10] = push(qkv(), "rope");
-    arguments[12] = push(projection(), "weight");
-    arguments[14] = push(step(5), "norm_weight");
-    arguments[15] = push(gated(), "weight");
-    arguments[18] = push(down(), "weight");
+    arguments[1] = qkv()[at_product.keys];
+    arguments[2] = qkv()[at_product.values];
+    arguments[3] = stream();
+    arguments[8] = step(0)[at_quantize.norm_weight];
+    arguments[9] = qkv()[at_product.weight];
+    arguments[10] = qkv()[at_product.rope];
+    arguments[12] = projection()[at_product.weight];
+    arguments[14] = step(5)[at_quantize.norm_weight];
+    arguments[15] = gated()[at_product.weight];
+    arguments[18] = down()[at_product.weight];
     const bool large_batch = takes_large_batch(shape_.slot_count);
-    const kernel which = large_batch ? kernel::layers_batch : kernel::layers_rows;
-    const std::uint32_t parts = large_batch ? batch_parts(config_.hidden_size, target_.layers_parts)
-                                            : rows_parts(config_.hidden_size, target_.layers_parts);
-    dispatch all = dispatch_of_all(which, kernels::layers_rows::resident_subgroups, parts, step(2), {&qkv()});
-    const auto set = [&](std::string_view name, std::uint32_t value) {
-      all.specialization[kernels::interface_of(which).specialization_index(name)] = value;
-    };
-    set("eps", constant(step(0), "eps"));
-    set("codec", constant(qkv(), "codec"));
-    all.activation = gated().activation;
+    const std::uint32_t parts = large_batch ? batch_parts(config_.hidden_size, target_.work.layers_parts)
+                                            : rows_parts(config_.hidden_size, target_.work.layers_parts);
+    const dispatch all =
+        large_batch ? all_layers<kernels::layers_batch_kernel>(parts) : all_layers<kernels::layers_rows_kernel>(parts);
     const decoder_config& c = config_;
     return with(all, arguments,
                 large_batch
@@ -184,6 +191,16 @@ class resident_rows_layers : public resident_batch_layers {
   }
 
  private:
+  template <class Kernel>
+  constexpr dispatch all_layers(std::uint32_t parts) const {
+    dispatch all =
+        dispatch_of_all<Kernel>(kernels::layers_rows::resident_subgroups, parts, stream(), step(2), {&qkv()});
+    change_constants<Kernel>(all,
+                             [&](auto& c) { c.eps = of_quantize(step(0)).eps, c.codec = of_product(qkv()).codec; });
+    all.activation = gated().activation;
+    return all;
+  }
+  constexpr const operand& stream() const { return step(0)[at_quantize.input]; }
   constexpr const dispatch& qkv() const { return step(1); }
   constexpr const dispatch& projection() const { return step(4); }
   constexpr const dispatch& gated() const { return step(6); }
@@ -196,7 +213,8 @@ class resident_rows_layers : public resident_batch_layers {
     if (shape_.coded_products != chunk_arithmetic::f16 || pattern_.period != 1 || chain_.period.size != steps ||
         step(0).kernel != kernel::quantize_f16 || qkv().kernel != kernel::matmul_chunk)
       return false;
-    const std::uint32_t eps = constant(step(0), "eps"), codec = constant(qkv(), "codec");
+    const float eps = of_quantize(step(0)).eps;
+    const kernels::codec codec = of_product(qkv()).codec;
     if (!prepares(step(0), true, hidden, eps) ||
         !multiplies(qkv(), epilogue::rope_cache, hidden, q + 2 * config_.kv_size(), codec) || !attends(step(2)) ||
         !prepares(step(3), false, q, eps) || !multiplies(projection(), epilogue::add, q, hidden, codec) ||
@@ -205,10 +223,9 @@ class resident_rows_layers : public resident_batch_layers {
       return false;
     // The stream is read and written at one offset, which the embedding fills and the head reads.
     for (const dispatch* d : {&projection(), &down()})
-      if (push(*d, "output").offset != push(step(0), "input").offset) return false;
-    return push(step(5), "input").offset == push(step(0), "input").offset &&
-           slots_fit(config_, static_cast<kernels::codec>(constant(qkv(), "codec")), shape_.slot_count,
-                     target_.layers_parts);
+      if ((*d)[at_product.output].offset != stream().offset) return false;
+    return step(5)[at_quantize.input].offset == stream().offset &&
+           slots_fit(config_, codec, shape_.slot_count, target_.work.layers_parts);
   }
 };
 

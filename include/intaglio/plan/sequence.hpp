@@ -95,9 +95,7 @@ struct sequence {
   /// Whether the embedding writes the unwritten pattern, so that no fill is needed before the pass.
   constexpr bool blanks_itself() const {
     for (const dispatch& d : prologue)
-      if (d.kernel == kernels::kernel::embed &&
-          d.specialization[kernels::embed_interface.specialization_index("blank_quads")] != 0)
-        return true;
+      if (d.kernel == kernels::kernel::embed && constants_of<kernels::embed_kernel>(d).blank_quads != 0) return true;
     return false;
   }
   /// How often a dispatch of the period is recorded, or how often the resident dispatch does its work.
@@ -138,12 +136,11 @@ struct trace_shape {
 
 /// The shape of the trace that a decode sequence writes.
 constexpr trace_shape trace_of(const sequence& decode) {
-  const auto& face = kernels::walk_trace_interface;
   for (const dispatch& d : decode.epilogue)
-    if (d.kernel == kernels::kernel::walk_trace)
-      return {d.specialization[face.specialization_index("count")],
-              d.specialization[face.specialization_index("slots")],
-              d.specialization[face.specialization_index("layers")]};
+    if (d.kernel == kernels::kernel::walk_trace) {
+      const auto c = constants_of<kernels::walk_trace_kernel>(d);
+      return {c.count, c.slot_count, c.layers};
+    }
   return {};
 }
 

@@ -14,8 +14,9 @@ namespace intaglio::plan {
 /// The profile with a model's needs applied: tokens of an encoder's text see each other, so that a text is one pass.
 constexpr profile profile_of(const profile& from, const decoder_config& c, std::uint32_t context) {
   profile out = from;
-  if (!family_of(c.model_type).encoder || out.tile_tokens == 0) return out;
-  out.prefill_tokens = (context + out.tile_tokens - 1) / out.tile_tokens * out.tile_tokens;
+  if (!family_of(c.model_type).encoder || out.work.tile_tokens == 0) return out;
+  const std::uint32_t tile = out.work.tile_tokens;
+  out.prefill_tokens = (context + tile - 1) / tile * tile;
   out.long_prefill_tokens = 0;
   return out;
 }

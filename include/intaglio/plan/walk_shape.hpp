@@ -29,9 +29,9 @@ constexpr walk_shape walk_shape_of(const profile& target, std::uint32_t features
     return static_cast<std::uint32_t>((whole + part - 1) / part);
   };
   const std::uint32_t row_words = hidden_size / 16,
-                      busy = enough_groups(target, target.matmul_groups, std::uint64_t{features} * hidden_size);
+                      busy = enough_groups(target, target.work.matmul_groups, std::uint64_t{features} * hidden_size);
   walk_shape out{};
-  if (target.group_weights == 0) {
+  if (target.work.group_weights == 0) {
     out.features = (parts(features, busy) + 3) / 4 * 4;
     out.words = row_words < 256 ? 32 : 64;  // 128 or 256 bytes of a row
     out.splits = std::clamp(busy / parts(row_words, out.words), 1u, parts(features, 64));
@@ -94,7 +94,7 @@ constexpr void check_sums(const ir::graph& g, const std::vector<node>& nodes, te
 constexpr void split_sums(const profile& target, const ir::graph& g, std::vector<node>& nodes) {
   constexpr std::uint32_t parts = 4;
   for (node& from : nodes) {
-    if (from.kernel != kernels::kernel::walk_sum || from.stream != ir::none || target.group_weights != 0) continue;
+    if (from.kernel != kernels::kernel::walk_sum || from.stream != ir::none || target.work.group_weights != 0) continue;
     node* reader = nullptr;
     std::uint32_t readers = 0;
     for (node& to : nodes)

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "intaglio/plan/table.hpp"
 
@@ -16,9 +15,20 @@ namespace intaglio::plan {
 /// A kernel of chunks whose workgroups split the tokens.
 struct shares_chunk {
   kernels::kernel which;
-  std::size_t axis = 1;      ///< the axis of its workgroups that counts tokens, or tiles of tokens
-  bool has_room = false;     ///< its constant max_tokens is the number of tokens of the widest pass
-  std::string_view lists{};  ///< constant that is not 0 where tokens come in lists of experts; empty: no such constant
+  std::size_t axis = 1;  ///< the axis of its workgroups that counts tokens, or tiles of tokens
+  std::uint32_t room = none, lists = none;
+
+  static constexpr std::uint32_t none = kernels::max_specialization_constants;
+  /// With the id of a constant that is the number of tokens of the widest pass.
+  template <auto Member>
+  constexpr shares_chunk with_room() const {
+    return {which, axis, kernels::constant_id<Member>, lists};
+  }
+  /// With the id of a constant that is not 0 where tokens come in lists of experts.
+  template <auto Member>
+  constexpr shares_chunk with_lists() const {
+    return {which, axis, room, kernels::constant_id<Member>};
+  }
 };
 inline constexpr shares_chunk chunk_kernels[] = {
     {kernels::kernel::embed},
@@ -27,21 +37,22 @@ inline constexpr shares_chunk chunk_kernels[] = {
     {kernels::kernel::norm_add},
     {kernels::kernel::gated},
     {kernels::kernel::turn},
-    {kernels::kernel::quantize_f16, 1, false, "experts_used"},
-    {kernels::kernel::matmul, 1, false, "experts_used"},
+    shares_chunk{kernels::kernel::quantize_f16}.with_lists<&kernels::quantize_f16_kernel::constants::experts_used>(),
+    shares_chunk{kernels::kernel::matmul}.with_lists<&kernels::matmul_kernel::constants::experts_used>(),
     {kernels::kernel::ternary_matmul},
     {kernels::kernel::ternary_float},
     {kernels::kernel::attention},
-    {kernels::kernel::matmul_chunk, 0, true, "experts_used"},
-    {kernels::kernel::ternary_chunk, 1, true},
-    {kernels::kernel::attention_chunk, 1, true},
-    {kernels::kernel::attention_f16, 1, true},
+    shares_chunk{kernels::kernel::matmul_chunk, 0}
+        .with_room<&kernels::matmul_chunk_kernel::constants::max_tokens>()
+        .with_lists<&kernels::matmul_chunk_kernel::constants::experts_used>(),
+    shares_chunk{kernels::kernel::ternary_chunk}.with_room<&kernels::ternary_chunk_kernel::constants::max_tokens>(),
+    shares_chunk{kernels::kernel::attention_chunk}.with_room<&kernels::attention_chunk_kernel::constants::max_tokens>(),
+    shares_chunk{kernels::kernel::attention_f16}.with_room<&kernels::attention_f16_kernel::constants::max_tokens>(),
 };
 constexpr const shares_chunk* shares_chunk_of(const dispatch& d) {
-  const kernels::kernel_interface& face = kernels::interface_of(d.kernel);
   for (const shares_chunk& each : chunk_kernels)
     if (each.which == d.kernel)
-      return !each.lists.empty() && d.specialization[face.specialization_index(each.lists)] != 0 ? nullptr : &each;
+      return each.lists != shares_chunk::none && d.specialization[each.lists] != 0 ? nullptr : &each;
   return nullptr;
 }
 
@@ -73,7 +84,7 @@ constexpr dispatch widened(const dispatch& d, std::uint32_t times) {
     if (each.where == region::arena) each.offset *= times, each.bytes *= times;
   const shares_chunk& how = *shares_chunk_of(d);
   out.groups[how.axis] *= times;
-  if (how.has_room) out.specialization[kernels::interface_of(d.kernel).specialization_index("max_tokens")] *= times;
+  if (how.room != shares_chunk::none) out.specialization[how.room] *= times;
   return out;
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "intaglio/core/error.hpp"
+#include "intaglio/plan/product_facts.hpp"
 #include "intaglio/reference/machine.hpp"
 #include "intaglio/reference/walk.hpp"
 
@@ -94,12 +95,12 @@ class walked_decode {
           continue;
         }
         if (i + 1 == block.size() || !is_product(block[i + 1]) ||
-            operand(block[i + 1], "input").offset != operand(block[i], "output").offset)
+            block[i + 1][facts_of(block[i + 1]).at.input].offset != block[i][facts_of(block[i]).at.output].offset)
           throw argument_error("walk", "a product behind the gated one of layer " + std::to_string(layer),
                                "another FFN");
         const bool mixture = is_mixture(block[i]);
         if (mixture && (i + 2 >= block.size() || block[i + 2].kernel != kernels::kernel::expert_sum ||
-                        operand(block[i + 2], "input").offset != operand(block[i + 1], "output").offset))
+                        block[i + 2][at_sum.input].offset != block[i + 1][facts_of(block[i + 1]).at.output].offset))
           throw argument_error("walk", "the sum of experts behind the products of layer " + std::to_string(layer),
                                "another FFN");
         walk(block[i], mixture ? block[i + 2] : block[i + 1], layer);
@@ -117,37 +118,44 @@ class walked_decode {
     return std::chrono::duration<double, std::nano>(to - from).count();
   }
 
-  static const plan::operand& operand(const plan::dispatch& d, std::string_view name) {
-    return d.push[kernels::interface_of(d.kernel).push_index(name)];
+  static constexpr auto at_coded = kernels::push_ids<kernels::matmul_kernel>;
+  static constexpr auto at_ternary = kernels::push_ids<kernels::ternary_matmul_kernel>;
+  static constexpr auto at_sum = kernels::push_ids<kernels::expert_sum_kernel>;
+
+  static kernels::matmul_kernel::constants of_coded(const plan::dispatch& d) {
+    return plan::constants_of<kernels::matmul_kernel>(d);
   }
-  static std::uint32_t constant(const plan::dispatch& d, std::string_view name) {
-    return d.specialization[kernels::interface_of(d.kernel).specialization_index(name)];
+  static kernels::ternary_matmul_kernel::constants of_ternary(const plan::dispatch& d) {
+    return plan::constants_of<kernels::ternary_matmul_kernel>(d);
+  }
+  static plan::product_facts facts_of(const plan::dispatch& d) {
+    return d.kernel == kernels::kernel::matmul ? plan::product_facts::of(d, plan::coded_products{})
+                                               : plan::product_facts::of(d, plan::ternary_products{});
   }
   static bool is_product(const plan::dispatch& d) {
     return d.kernel == kernels::kernel::matmul || d.kernel == kernels::kernel::ternary_matmul;
   }
   static bool is_gate_up(const plan::dispatch& d) {
-    if (!is_product(d) || constant(d, "epilogue") != static_cast<std::uint32_t>(kernels::epilogue::gated)) return false;
-    const auto prologue = static_cast<kernels::prologue>(constant(d, "prologue"));
-    return prologue ==
-           (d.kernel == kernels::kernel::matmul ? kernels::prologue::norm : kernels::prologue::norm_quantize);
+    if (!is_product(d)) return false;
+    const plan::product_facts its = facts_of(d);
+    return its.epilogue == kernels::epilogue::gated &&
+           its.prologue ==
+               (d.kernel == kernels::kernel::matmul ? kernels::prologue::norm : kernels::prologue::norm_quantize);
   }
   static bool is_mixture(const plan::dispatch& gate_up) {
-    return gate_up.kernel == kernels::kernel::matmul && constant(gate_up, "experts_used") != 0;
+    return gate_up.kernel == kernels::kernel::matmul && of_coded(gate_up).experts_used != 0;
   }
-  std::span<const float> weight(const plan::dispatch& d, std::string_view name, std::uint32_t layer,
-                                std::size_t count) const {
-    return {reinterpret_cast<const float*>(machine_.weight(operand(d, name), layer).data()), count};
+  std::span<const float> weight(const plan::operand& what, std::uint32_t layer, std::size_t count) const {
+    return {reinterpret_cast<const float*>(machine_.weight(what, layer).data()), count};
   }
 
   /// @param last the dispatch that writes the FFN's output: the down product, or the sum of a mixture's experts
   void walk(const plan::dispatch& gate_up, const plan::dispatch& last, std::uint32_t layer) {
     const walked_layer of = vectors_(layer);
     const bool ternary = gate_up.kernel == kernels::kernel::ternary_matmul;
-    const std::size_t width = constant(gate_up, "columns"),
-                      features = (is_mixture(gate_up) ? table_.weights[operand(gate_up, "weight").slot].rows
-                                                      : constant(gate_up, "rows")) /
-                                 2;
+    const plan::product_facts its = facts_of(gate_up);
+    const std::size_t width = its.columns,
+                      features = (is_mixture(gate_up) ? table_.weights[its.weight.slot].rows : its.rows) / 2;
     // Inserted features are behind the plan's. A ternary FFN has a norm over its features, which has no weights for
     // more.
     const bool fits = ternary ? of.features() == features : of.features() >= features;
@@ -156,9 +164,9 @@ class walked_decode {
                            std::to_string(features) + " of " + std::to_string(width),
                            std::to_string(of.features()) + " of " + std::to_string(of.hidden_size));
     const std::vector<float> y = ternary ? ternary_walk(of, gate_up, last, layer) : float_walk(of, gate_up, layer);
-    const bool adds =
-        is_mixture(gate_up) || constant(last, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add);
-    const auto out = reinterpret_cast<float*>(machine_.arena.data() + operand(last, "output").offset);
+    const bool adds = is_mixture(gate_up) || facts_of(last).epilogue == kernels::epilogue::add;
+    const plan::operand to = is_mixture(gate_up) ? last[at_sum.output] : last[facts_of(last).at.output];
+    const auto out = reinterpret_cast<float*>(machine_.arena.data() + to.offset);
     for (std::size_t i = 0; i < width; ++i) out[i] = adds ? out[i] + y[i] : y[i];
   }
 
@@ -206,8 +214,8 @@ class walked_decode {
 
   /// The choice of kernel route: all features of each chosen expert, with the token's weights.
   routed_features of_chosen_experts(const plan::dispatch& gate_up, std::size_t features) const {
-    const std::size_t used = constant(gate_up, "experts_used"), each = constant(gate_up, "rows") / 2;
-    const auto choice = machine_.floats(operand(gate_up, "choice").offset, 2 * used);
+    const std::size_t used = of_coded(gate_up).experts_used, each = of_coded(gate_up).rows / 2;
+    const auto choice = machine_.floats(gate_up[at_coded.choice].offset, 2 * used);
     std::vector<float> weight_of(features / each);
     for (std::size_t j = 0; j < used; ++j) weight_of.at(std::bit_cast<std::uint32_t>(choice[j])) = choice[used + j];
     routed_features out;
@@ -223,8 +231,8 @@ class walked_decode {
   std::vector<float> float_walk(const walked_layer& of, const plan::dispatch& gate_up, std::uint32_t layer) {
     const std::size_t width = of.hidden_size;
     std::vector<float> x(width);
-    rms_norm(machine_.floats(operand(gate_up, "input").offset, width), weight(gate_up, "norm_weight", layer, width),
-             std::bit_cast<float>(constant(gate_up, "eps")), x);
+    rms_norm(machine_.floats(gate_up[at_coded.input].offset, width),
+             weight(gate_up[at_coded.norm_weight], layer, width), of_coded(gate_up).eps, x);
     const auto start = clock::now();
     const routed_features routed = routes(gate_up, layer, x, of.features());
     const bool some_only = choice_.route || is_mixture(gate_up);
@@ -265,13 +273,12 @@ class walked_decode {
       for (std::size_t c = 0; c < row.size(); ++c) out += code(row[c]) * q[c];
       return out;
     };
-    const auto scales = weight(gate_up, "scales", layer, 2);
-    const float down_scale = weight(down, "scales", layer, 1)[0];
+    const auto scales = weight(gate_up[at_ternary.scales], layer, 2);
+    const float down_scale = weight(down[at_ternary.scales], layer, 1)[0];
     std::vector<std::int8_t> q(width);
     std::vector<factors> factor(1);
-    norm_quantize(machine_.floats(operand(gate_up, "input").offset, width),
-                  weight(gate_up, "norm_weight", layer, width), width, std::bit_cast<float>(constant(gate_up, "eps")),
-                  q, factor);
+    norm_quantize(machine_.floats(gate_up[at_ternary.input].offset, width),
+                  weight(gate_up[at_ternary.norm_weight], layer, width), width, of_ternary(gate_up).eps, q, factor);
 
     std::vector<float> x(width);
     for (std::size_t c = 0; c < width; ++c) x[c] = product(static_cast<float>(q[c]), factor[0].inverse_scale);
@@ -296,8 +303,8 @@ class walked_decode {
     }
     std::vector<std::int8_t> h8(features);
     std::vector<factors> h_factor(1);
-    norm_quantize(h, weight(down, "norm_weight", layer, features), features,
-                  std::bit_cast<float>(constant(down, "eps")), h8, h_factor);
+    norm_quantize(h, weight(down[at_ternary.norm_weight], layer, features), features, of_ternary(down).eps, h8,
+                  h_factor);
     const auto gathered = clock::now();
     std::vector<std::int32_t> sums(width);
     for (const std::uint32_t f : chosen) {

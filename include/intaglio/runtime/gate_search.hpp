@@ -136,28 +136,20 @@ class gate_search {
   }
 
   void run(std::uint32_t vectors) {
-    const auto push = [](kernels::kernel which,
-                         std::initializer_list<std::pair<std::string_view, std::uint64_t>> values) {
-      const kernels::kernel_interface& face = kernels::interface_of(which);
-      std::vector<std::uint64_t> out(face.push_count());
-      for (const auto& [name, value] : values) out[face.push_index(name)] = value;
-      return out;
-    };
     gpu::recorder commands(device_, "nearest gates");
-    const auto scores = push(kernels::kernel::matmul, {{"input", input_.address()},
-                                                       {"weight", weight_.address()},
-                                                       {"output", scores_.address()},
-                                                       {"state", state_.address()}});
+    kernels::matmul_kernel::push<std::uint64_t> scores{};
+    scores.input = input_.address(), scores.weight = weight_.address();
+    scores.output = scores_.address(), scores.state = state_.address();
     const std::uint32_t groups =
         (std::min)((features_ + 4 * subgroups - 1) / (4 * subgroups), device_.limits().max_workgroup_count[0]);
-    commands.dispatch(score_, std::as_bytes(std::span(scores)), {groups, (vectors + tile - 1) / tile, 1})
+    commands.dispatch(score_, std::as_bytes(std::span(&scores, 1)), {groups, (vectors + tile - 1) / tile, 1})
         .full_barrier();
     for (std::uint32_t v = 0; v < vectors; ++v) {
-      const auto choice =
-          push(kernels::kernel::walk_select, {{"input", scores_.address() + std::uint64_t{4} * features_ * v},
-                                              {"choice", choice_.address() + std::uint64_t{8} * count_ * v},
-                                              {"state", state_.address()}});
-      commands.dispatch(select_, std::as_bytes(std::span(choice)), {1, 1, 1});
+      const kernels::walk_select_kernel::push<std::uint64_t> choice{
+          .input = scores_.address() + std::uint64_t{4} * features_ * v,
+          .choice = choice_.address() + std::uint64_t{8} * count_ * v,
+          .state = state_.address()};
+      commands.dispatch(select_, std::as_bytes(std::span(&choice, 1)), {1, 1, 1});
     }
     const gpu::recording recorded = commands.finish();
     const VkCommandBuffer handle = recorded.handle();

@@ -35,7 +35,8 @@ namespace intaglio::runtime {
 namespace proofs {
 /// Proves a product of f32 activations and coded weights, of one matrix or of experts.
 [[gnu::cold]] inline double product(kernel_trial& trial, const plan::dispatch& call) {
-  return trial.constant(call, "experts_used") == 0 ? matmul(trial, call) : expert_matmul(trial, call);
+  const bool of_experts = plan::product_facts::of(call, plan::coded_products{}).experts_used != 0;
+  return of_experts ? expert_matmul(trial, call) : matmul(trial, call);
 }
 /// Placeholder for resident kernels: executor::prove and batch_executor::prove compare them with a chain.
 inline double held_by_a_chain(kernel_trial&, const plan::dispatch&) { return 0; }
@@ -59,7 +60,7 @@ INTAGLIO_PROOF(attention_chunk, attention)
 INTAGLIO_PROOF(attention_f16, attention)
 INTAGLIO_PROOF(dense_matmul, dense_matmul)
 INTAGLIO_PROOF(dense_batch, dense_batch)
-INTAGLIO_PROOF(dense_rows, dense_batch)
+INTAGLIO_PROOF(dense_rows, dense_rows)
 INTAGLIO_PROOF(head_screen, head_screen)
 INTAGLIO_PROOF(head_rescore, head_rescore)
 INTAGLIO_PROOF(matmul, product)

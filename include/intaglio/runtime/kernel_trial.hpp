@@ -84,16 +84,6 @@ class kernel_trial {
 
   void seed(std::uint32_t with) noexcept { random_ = with; }
 
-  std::uint32_t constant(const plan::dispatch& call, std::string_view name) const {
-    // .at throws if the kernel does not have the constant
-    return call.specialization.at(kernels::interface_of(call.kernel).specialization_index(name));
-  }
-  float real(const plan::dispatch& call, std::string_view name) const {
-    return std::bit_cast<float>(constant(call, name));
-  }
-  const plan::operand& operand(const plan::dispatch& call, std::string_view name) const {
-    return call.push.at(kernels::interface_of(call.kernel).push_index(name));
-  }
   /// A pseudo-random number of 24 bits.
   std::uint32_t next() {
     random_ = random_ * 1664525u + 1013904223u;
@@ -130,15 +120,15 @@ class kernel_trial {
   }
 
   /// Runs a dispatch with buffers instead of all operands that are not weights.
-  using named_buffers = std::vector<std::pair<std::string_view, const gpu::buffer*>>;
-  [[gnu::cold]] void run(const plan::dispatch& call, const named_buffers& buffers) {
+  using bound_buffers = std::vector<std::pair<kernels::push_id, const gpu::buffer*>>;
+  [[gnu::cold]] void run(const plan::dispatch& call, const bound_buffers& buffers) {
     const kernels::kernel_interface& face = kernels::interface_of(call.kernel);
     std::vector<std::uint64_t> push = face.unbound_push();
     for (std::size_t i = 0; i < push.size(); ++i)
       if (call.push[i].where == plan::region::weight)
         push[i] = weights_->address(*table, call.push[i].slot, 0) + call.push[i].offset;
-    for (const auto& [name, memory] : buffers)
-      if (operand(call, name).where != plan::region::none) push[face.push_index(name)] = memory->address();
+    for (const auto& [id, memory] : buffers)
+      if (call[id].where != plan::region::none) push[static_cast<std::size_t>(id)] = memory->address();
     gpu::recorder to(device_, "proof of " + std::string(face.name));
     to.dispatch(set->of(call), std::as_bytes(std::span(push)), call.groups);
     const gpu::recording commands = to.finish();

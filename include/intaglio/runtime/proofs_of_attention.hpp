@@ -14,21 +14,26 @@
 
 namespace intaglio::runtime::proofs {
 
-/// The shape of an attention in a plan, without its sinks.
-[[gnu::cold]] inline reference::attention_shape shape_of(kernel_trial& trial, const plan::dispatch& call) {
-  reference::attention_shape out{trial.constant(call, "heads"),
-                                 trial.constant(call, "kv_heads"),
-                                 trial.constant(call, "head_dim"),
-                                 trial.constant(call, "context"),
-                                 static_cast<kernels::element>(trial.constant(call, "cache_element")),
-                                 trial.real(call, "scale"),
-                                 trial.constant(call, "window"),
-                                 trial.constant(call, "ahead"),
-                                 trial.constant(call, "ring") != 0,
-                                 trial.real(call, "softcap")};
-  if (call.kernel != kernels::kernel::attention_batch) out.value_dim = trial.constant(call, "value_dim");
-  return out;
-}
+/// An attention in a plan, whichever kernel computes it: its shape without sinks, and where its operands are bound.
+struct planned_attention {
+  reference::attention_shape shape;
+  std::uint32_t splits = 1;
+  bool has_sinks = false;
+  kernels::push_id query{}, keys{}, values{}, output{}, state{}, sinks{};
+
+  [[gnu::cold]] explicit planned_attention(const plan::dispatch& call) {
+    using kernels_of_attention = kernels::kernel_list<kernels::attention_kernel, kernels::attention_batch_kernel,
+                                                      kernels::attention_chunk_kernel, kernels::attention_f16_kernel>;
+    plan::with_constants(call, kernels_of_attention{}, [&](const auto& c, const auto& at) {
+      shape = {c.heads, c.kv_heads, c.head_dim, c.context,   c.cache_element,
+               c.scale, c.window,   c.ahead,    c.ring != 0, c.softcap};
+      has_sinks = c.has_sinks != 0;
+      query = at.query, keys = at.keys, values = at.values, output = at.output, state = at.state, sinks = at.sinks;
+      if constexpr (requires { c.value_dim; }) shape.value_dim = c.value_dim;
+      if constexpr (requires { c.splits; }) splits = c.splits;
+    });
+  }
+};
 
 /// First positions of the runs that are compared: one span, and where spans are merged two of them. Where several
 /// workgroups merge them there are two such runs, because the counters must be as before.
@@ -48,11 +53,12 @@ inline std::vector<std::uint32_t> attention_positions(const kernel_trial& trial,
 /// Compares attention at some positions with the reference. @return the largest difference, relative to the largest
 /// value
 [[gnu::cold]] inline double attention(kernel_trial& trial, const plan::dispatch& call) {
-  reference::attention_shape shape = shape_of(trial, call);
+  const planned_attention its(call);
+  reference::attention_shape shape = its.shape;
   const bool alone = call.kernel == kernels::kernel::attention;
   const std::size_t size = std::size_t{shape.heads} * shape.head_dim,
                     out_size = std::size_t{shape.heads} * shape.value_width();
-  const std::uint32_t splits = alone ? trial.constant(call, "splits") : 1;
+  const std::uint32_t splits = its.splits;
   std::vector<std::uint32_t> positions = attention_positions(trial, shape, splits, !alone);
   std::uint32_t filled_positions = *std::max_element(positions.begin(), positions.end()) + trial.tokens;
   if (shape.ring) {  // once around
@@ -65,7 +71,7 @@ inline std::vector<std::uint32_t> attention_positions(const kernel_trial& trial,
   if (shape.scale > usual)
     for (float& each : query) each *= usual / shape.scale;
   const auto sink_values = trial.floats(shape.heads);
-  if (trial.constant(call, "has_sinks") != 0) shape.sinks = sink_values;
+  if (its.has_sinks) shape.sinks = sink_values;
   const gpu::buffer sinks = trial.filled(sink_values, shape.heads);
   const gpu::buffer in = trial.filled(query, trial.width * size), keys = trial.room(trial.cache_of(call).key_bytes),
                     values = trial.room(trial.cache_of(call).value_bytes),
@@ -82,20 +88,21 @@ inline std::vector<std::uint32_t> attention_positions(const kernel_trial& trial,
   double worst = 0;
   for (const std::uint32_t first : positions) {
     const gpu::buffer out = trial.room(4 * trial.width * out_size), memory = trial.memory_of(trial.state(first));
-    kernel_trial::named_buffers buffers{
-        {"query", &in}, {"keys", &keys}, {"values", &values}, {"output", &out}, {"state", &memory}};
-    if (!shape.sinks.empty()) buffers.emplace_back("sinks", &sinks);
-    if (alone) buffers.insert(buffers.end(), {{"partials", &partials}, {"counters", &counters}});
+    kernel_trial::bound_buffers buffers{
+        {its.query, &in}, {its.keys, &keys}, {its.values, &values}, {its.output, &out}, {its.state, &memory}};
+    if (!shape.sinks.empty()) buffers.emplace_back(its.sinks, &sinks);
+    constexpr auto at = kernels::push_ids<kernels::attention_kernel>;
+    if (alone) buffers.insert(buffers.end(), {{at.partials, &partials}, {at.counters, &counters}});
     trial.run(call, buffers);
     std::vector<float> expected, found;
     for (std::uint32_t t = 0; t < trial.tokens; ++t) {
       if (t % 7 != 0 && t + 8 < trial.tokens)
         continue;  // for many tokens only some of each tile and the last ones: the reference is slow
-      std::vector<float> its(out_size);
+      std::vector<float> row_expected(out_size);
       reference::attend_token(shape, std::span(query).subspan(t * size, size), keys.mapped(), values.mapped(), first,
-                              trial.tokens, t, its);
+                              trial.tokens, t, row_expected);
       const auto row = read<float>(out, t * out_size, out_size);
-      expected.insert(expected.end(), its.begin(), its.end());
+      expected.insert(expected.end(), row_expected.begin(), row_expected.end());
       found.insert(found.end(), row.begin(), row.end());
     }
     worst = (std::max)(worst, apart(found, expected));
@@ -105,12 +112,13 @@ inline std::vector<std::uint32_t> attention_positions(const kernel_trial& trial,
 
 /// Moves to the pool, in pages that are out of order, and back.
 [[gnu::cold]] inline double pages(kernel_trial& trial, const plan::dispatch& call) {
+  const auto c = plan::constants_of<kernels::pages_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::pages_kernel>;
   namespace word = kernels::state;
-  const std::uint32_t heads = call.groups[1], width = trial.constant(call, "head_dim"),
-                      narrow = trial.constant(call, "value_dim"), value_width = narrow != 0 ? narrow : width,
-                      own = trial.constant(call, "positions"), pool = trial.constant(call, "context"),
-                      page = trial.constant(call, "page_size");
-  const auto type = static_cast<kernels::element>(trial.constant(call, "cache_element"));
+  const std::uint32_t heads = call.groups[1], width = c.head_dim, narrow = c.value_dim,
+                      value_width = narrow != 0 ? narrow : width, own = c.positions, pool = c.context,
+                      page = c.page_size;
+  const auto type = c.cache_element;
   const std::uint32_t count = (std::min)({own, page + (std::min)(page, 11u), trial.table->context});
   const plan::layer_cache &alone = trial.table->caches[call.block], all = trial.table->pool(call.block);
   const gpu::buffer keys = trial.room(alone.key_bytes), values = trial.room(alone.value_bytes),
@@ -135,11 +143,11 @@ inline std::vector<std::uint32_t> attention_positions(const kernel_trial& trial,
     words[word::move] = way;
     const gpu::buffer memory = trial.filled(words, 0);
     const bool there = way == word::move_to_pool;
-    trial.run(call, {{"keys", there ? &keys : &back_keys},
-                     {"values", there ? &values : &back_values},
-                     {"pool_keys", &pool_keys},
-                     {"pool_values", &pool_values},
-                     {"state", &memory}});
+    trial.run(call, {{at.keys, there ? &keys : &back_keys},
+                     {at.values, there ? &values : &back_values},
+                     {at.pool_keys, &pool_keys},
+                     {at.pool_values, &pool_values},
+                     {at.state, &memory}});
   }
   bool same = true;
   const auto compare = [&](const reference::cached& one, const reference::cached& all_of_it, const gpu::buffer& before,

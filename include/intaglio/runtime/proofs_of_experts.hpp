@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "intaglio/plan/product_facts.hpp"
 #include "intaglio/reference/experts.hpp"
 #include "intaglio/reference/matmul.hpp"
 #include "intaglio/reference/matmul_chunk.hpp"
@@ -40,24 +41,22 @@ listed_f16 f16_of_lists(std::span<const float> x, std::uint32_t columns, std::sp
   return out;
 }
 
-/// Proves products of experts, with some rows of each expert that a token chose.
 /// A product with the matrices of experts in a trial: inputs, buffers, and the reference on some of its rows.
 class expert_proof {
  public:
   expert_proof(kernel_trial& trial, const plan::dispatch& call)
-      : trial_(trial), call_(call), batch_(call.kernel == kernels::kernel::matmul_batch),
-        chunk_(call.kernel == kernels::kernel::matmul_chunk), columns_(trial.constant(call, "columns")),
-        rows_(trial.constant(call, "rows")), used_(trial.constant(call, "experts_used")),
-        experts_(trial.table->weights[trial.operand(call, "weight").slot].rows / rows_),
-        outputs_(std::size_t{trial.tokens} * used_),
-        inputs_(chunk_ || trial.constant(call, "own_input") != 0 ? outputs_ : trial.tokens) {
+      : trial_(trial), call_(call), facts_(plan::product_facts::of(call, plan::coded_products{})),
+        batch_(call.kernel == kernels::kernel::matmul_batch), chunk_(call.kernel == kernels::kernel::matmul_chunk),
+        columns_(facts_.columns), rows_(facts_.rows), used_(facts_.experts_used),
+        experts_(trial.table->weights[facts_.weight.slot].rows / rows_), outputs_(std::size_t{trial.tokens} * used_),
+        inputs_(chunk_ || facts_.own_input ? outputs_ : trial.tokens) {
     shape_.columns = columns_;
-    shape_.codec = static_cast<kernels::codec>(trial.constant(call, "codec"));
-    shape_.epilogue = static_cast<kernels::epilogue>(trial.constant(call, "epilogue"));
+    shape_.codec = facts_.codec;
+    shape_.epilogue = facts_.epilogue;
     shape_.gate = call.act();
     parts_ = shape_.epilogue == kernels::epilogue::gated ? 2 : 1;
-    if (batch_ || chunk_) list_tokens_ = trial.constant(call, "list_tokens");
-    else if (const std::uint32_t tile = trial.constant(call, "tile_tokens"); tile > 1) list_tokens_ = tile;
+    if (batch_ || chunk_) list_tokens_ = facts_.list_tokens;
+    else if (const std::uint32_t tile = facts_.tile_tokens; tile > 1) list_tokens_ = tile;
   }
 
   /// Runs the dispatch. @return the largest difference, relative to the largest value
@@ -77,9 +76,9 @@ class expert_proof {
                       chosen = trial_.filled(which, std::size_t{2} * trial_.width * used_),
                       out = trial_.room(std::uint64_t{4} * trial_.width * used_ * (rows_ / parts_)),
                       memory = trial_.memory_of(trial_.state());
-    kernel_trial::named_buffers buffers{
-        {"input", &in}, {"output", &out}, {"state", &memory}, {batch_ || chunk_ ? "tiles" : "choice", &chosen}};
-    if (chunk_) buffers.emplace_back("factors", &factors);
+    kernel_trial::bound_buffers buffers{
+        {facts_.at.input, &in}, {facts_.at.output, &out}, {facts_.at.state, &memory}, {facts_.some.choice, &chosen}};
+    if (chunk_) buffers.emplace_back(facts_.some.factors, &factors);
     trial_.run(call_, buffers);
     if (chunk_) input_ = values;
     return rows_apart(out);
@@ -107,9 +106,9 @@ class expert_proof {
     for (std::size_t at = 0; at < values.size(); at += columns_) {
       const auto of_row = std::span(values).subspan(at, columns_);
       if (batch_) std::ranges::copy(reference::fixed_words(of_row), std::back_inserter(words));
-      else if (static_cast<kernels::prologue>(trial_.constant(call_, "prologue")) == kernels::prologue::norm)
-        reference::rms_norm(of_row, trial_.weight<float>(trial_.operand(call_, "norm_weight"), 0, columns_),
-                            trial_.real(call_, "eps"), std::span(input_).subspan(at, columns_));
+      else if (facts_.prologue == kernels::prologue::norm)
+        reference::rms_norm(of_row, trial_.weight<float>(facts_.norm_weight, 0, columns_), facts_.eps,
+                            std::span(input_).subspan(at, columns_));
     }
     const std::size_t most = std::size_t{trial_.width} * used_;
     return batch_ ? trial_.filled(words, most * kernels::fixed_words(columns_))
@@ -127,9 +126,8 @@ class expert_proof {
         const std::uint32_t expert = choice_[row / used_ * 2 * used_ + row % used_];
         std::vector<float> expected(run_rows / parts_);
         const auto x = std::span(input_).subspan((inputs_ == outputs_ ? row : row / used_) * columns_, columns_);
-        const auto w = trial_.weight<std::byte>(trial_.operand(call_, "weight"),
-                                                (std::uint64_t{expert} * rows_ + first) / 4 * group_bytes,
-                                                run_rows / 4 * group_bytes);
+        const auto w = trial_.weight<std::byte>(
+            facts_.weight, (std::uint64_t{expert} * rows_ + first) / 4 * group_bytes, run_rows / 4 * group_bytes);
         if (chunk_) {
           const reference::f16_token one = reference::quantize_f16(x);
           reference::matmul_chunk(shape_, std::span(&one, 1), w, expected);
@@ -144,6 +142,7 @@ class expert_proof {
 
   kernel_trial& trial_;
   const plan::dispatch& call_;
+  plan::product_facts facts_;
   bool batch_, chunk_;
   std::uint32_t columns_, rows_, used_, experts_, parts_ = 1;
   std::uint32_t list_tokens_ = 0;  ///< length of an expert's list; 0: the kernel reads the choice by token
@@ -159,55 +158,61 @@ class expert_proof {
 
 /// Proves the adapter of each row from the state; a number over the last adapter's counts as the last adapter.
 [[gnu::cold]] inline double stated_route(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t experts = trial.constant(call, "experts"), slot = trial.constant(call, "slot_words");
+  const auto c = plan::constants_of<kernels::route_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::route_kernel>;
+  const std::uint32_t experts = c.experts, slot = c.slot_words;
   std::vector<std::uint32_t> words = slot == 0 ? trial.state() : trial.slots_of(trial.state()), expected;
   for (std::uint32_t t = 0; t < trial.tokens; ++t) {
-    const std::size_t at = slot == 0 ? 0 : kernels::state::first_slot + std::size_t{t} * slot;
-    words[at + kernels::state::adapter] = slot == 0 ? experts : t % (experts + 1);
-    words[at + kernels::state::adapter_scale] =
+    const std::size_t first = slot == 0 ? 0 : kernels::state::first_slot + std::size_t{t} * slot;
+    words[first + kernels::state::adapter] = slot == 0 ? experts : t % (experts + 1);
+    words[first + kernels::state::adapter_scale] =
         std::bit_cast<std::uint32_t>(slot == 0 ? 0.5f : 0.25f * static_cast<float>(t));
-    expected.push_back((std::min)(words[at + kernels::state::adapter], experts - 1));
-    expected.push_back(words[at + kernels::state::adapter_scale]);
+    expected.push_back((std::min)(words[first + kernels::state::adapter], experts - 1));
+    expected.push_back(words[first + kernels::state::adapter_scale]);
   }
   const gpu::buffer out = trial.room(std::uint64_t{8} * trial.width), memory = trial.filled(words, 0);
-  trial.run(call, {{"choice", &out}, {"state", &memory}});
+  trial.run(call, {{at.choice, &out}, {at.state, &memory}});
   return read<std::uint32_t>(out, 0, expected.size()) == expected ? 0 : 1;
 }
 
 /// Proves the choice of all experts in order.
 [[gnu::cold]] inline double whole_route(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t experts = trial.constant(call, "experts");
+  const auto c = plan::constants_of<kernels::route_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::route_kernel>;
+  const std::uint32_t experts = c.experts;
   std::vector<std::uint32_t> expected;
   for (std::uint32_t t = 0; t < trial.tokens; ++t) {
     for (std::uint32_t e = 0; e < experts; ++e) expected.push_back(e);
     expected.insert(expected.end(), experts, std::bit_cast<std::uint32_t>(1.f));
   }
   const gpu::buffer out = trial.room(std::uint64_t{8} * trial.width * experts), memory = trial.memory_of(trial.state());
-  trial.run(call, {{"choice", &out}, {"state", &memory}});
+  trial.run(call, {{at.choice, &out}, {at.state, &memory}});
   return read<std::uint32_t>(out, 0, expected.size()) == expected ? 0 : 1;
 }
 
 [[gnu::cold]] inline double route(kernel_trial& trial, const plan::dispatch& call) {
-  if (trial.constant(call, "stated") == 2) return whole_route(trial, call);
-  if (trial.constant(call, "stated") != 0) return stated_route(trial, call);
-  const std::uint32_t experts = trial.constant(call, "experts"), used = trial.constant(call, "experts_used");
+  const auto c = plan::constants_of<kernels::route_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::route_kernel>;
+  if (c.stated == 2) return whole_route(trial, call);
+  if (c.stated != 0) return stated_route(trial, call);
+  const std::uint32_t experts = c.experts, used = c.experts_used;
   auto logits = trial.floats(std::size_t{trial.tokens} * experts);
   logits[experts - 1] = logits[0];  // a tie
   const gpu::buffer in = trial.filled(logits, std::size_t{trial.width} * experts),
                     out = trial.room(std::uint64_t{8} * trial.width * used), memory = trial.memory_of(trial.state());
-  trial.run(call, {{"logits", &in}, {"choice", &out}, {"state", &memory}});
-  reference::routing how{.over_all = trial.constant(call, "over_all") != 0,
-                         .score = static_cast<expert_score>(trial.constant(call, "score")),
-                         .factor = trial.real(call, "factor"),
-                         .added = trial.real(call, "added"),
-                         .least = trial.real(call, "least"),
-                         .groups = trial.constant(call, "groups"),
-                         .groups_used = trial.constant(call, "groups_used")};
+  trial.run(call, {{at.logits, &in}, {at.choice, &out}, {at.state, &memory}});
+  reference::routing how{.over_all = c.over_all != 0,
+                         .score = static_cast<expert_score>(c.score),
+                         .factor = c.factor,
+                         .added = c.added,
+                         .least = c.least,
+                         .groups = c.groups,
+                         .groups_used = c.groups_used};
   std::vector<float> bias, scale;
-  if (trial.constant(call, "biased") != 0) bias = trial.weight<float>(trial.operand(call, "bias"), 0, experts);
+  if (c.biased != 0) bias = trial.weight<float>(call[at.bias], 0, experts);
   if (how.score != expert_score::logit) how.choosing = bias;
   else if (!bias.empty()) logits = reference::biased_logits(logits, bias);
-  if (trial.constant(call, "scaled") != 0) scale = trial.weight<float>(trial.operand(call, "scale"), 0, experts);
+  if (c.scaled != 0) scale = trial.weight<float>(call[at.scale], 0, experts);
   how.scale = scale;
   double worst = 0;
   for (std::size_t t = 0; t < trial.tokens; ++t) {
@@ -224,17 +229,18 @@ class expert_proof {
 
 /// Proves the lists of experts: the number of pairs in each list, and which pairs.
 [[gnu::cold]] inline double expert_tiles(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t experts = trial.constant(call, "experts"), used = trial.constant(call, "experts_used"),
-                      list_tokens = trial.constant(call, "list_tokens"), words = list_tokens + 2;
+  const auto c = plan::constants_of<kernels::expert_tiles_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::expert_tiles_kernel>;
+  const std::uint32_t experts = c.experts, used = c.experts_used, list_tokens = c.list_tokens, words = list_tokens + 2;
   std::vector<std::uint32_t> choice(std::size_t{2} * trial.tokens * used);
   for (std::uint32_t t = 0; t < trial.tokens; ++t)
     for (std::uint32_t j = 0; j < used; ++j) choice[t * 2 * used + j] = (experts - 1 + t % 3 + j) % experts;
-  std::vector<std::uint32_t> expected(std::size_t{trial.constant(call, "tiles")} * words);
+  std::vector<std::uint32_t> expected(std::size_t{c.tiles} * words);
   reference::expert_tiles(choice, used, experts, list_tokens, expected);
   const gpu::buffer chosen = trial.filled(choice, std::size_t{2} * trial.width * used),
                     out = trial.filled(std::vector<std::uint32_t>(expected.size(), ~0u), 0),
                     memory = trial.memory_of(trial.state());
-  trial.run(call, {{"choice", &chosen}, {"output", &out}, {"state", &memory}});
+  trial.run(call, {{at.choice, &chosen}, {at.output, &out}, {at.state, &memory}});
   const auto found = read<std::uint32_t>(out, 0, expected.size());
   for (std::size_t at = 0; at < expected.size(); at += words) {
     if (found[at + 1] != expected[at + 1]) return 1;
@@ -248,25 +254,27 @@ class expert_proof {
 }
 
 [[gnu::cold]] inline double expert_sum(kernel_trial& trial, const plan::dispatch& call) {
-  const std::size_t width = trial.constant(call, "width"), used = trial.constant(call, "experts_used");
+  const auto c = plan::constants_of<kernels::expert_sum_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::expert_sum_kernel>;
+  const std::size_t width = c.width, used = c.experts_used;
   const auto values = trial.floats(trial.tokens * used * width), start = trial.floats(trial.tokens * width),
              weights = trial.floats(2 * trial.tokens * used);
   std::vector<std::uint32_t> choice;
   for (const float each : weights) choice.push_back(std::bit_cast<std::uint32_t>(each));
-  const bool biased = trial.constant(call, "biased") != 0;
+  const bool biased = c.biased != 0;
   const auto biases = trial.floats(2 * width);  // of 2 experts
   for (std::size_t i = 0; i < choice.size(); ++i)
     if (i % (2 * used) < used) choice[i] = i % 2;
   std::vector<float> expected = start;
-  if (trial.constant(call, "stores") != 0) expected.assign(start.size(), 0.f);
+  if (c.stores != 0) expected.assign(start.size(), 0.f);
   reference::expert_sum(biased ? reference::biased_experts(values, choice, used, biases) : values, choice, used, width,
                         expected);
   const gpu::buffer bias = trial.filled(biases, biases.size());
   const gpu::buffer in = trial.filled(values, trial.width * used * width),
                     chosen = trial.filled(choice, 2 * trial.width * used),
                     out = trial.filled(start, trial.width * width), memory = trial.memory_of(trial.state());
-  kernel_trial::named_buffers buffers{{"input", &in}, {"choice", &chosen}, {"output", &out}, {"state", &memory}};
-  if (biased) buffers.emplace_back("bias", &bias);
+  kernel_trial::bound_buffers buffers{{at.input, &in}, {at.choice, &chosen}, {at.output, &out}, {at.state, &memory}};
+  if (biased) buffers.emplace_back(at.bias, &bias);
   trial.run(call, buffers);
   return apart(read<float>(out, 0, expected.size()), expected);
 }

@@ -23,28 +23,28 @@
 namespace intaglio::runtime::proofs {
 
 [[gnu::cold]] inline double embed(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t width = trial.constant(call, "width"), rows = trial.constant(call, "vocab_size");
-  const auto type = static_cast<kernels::codec>(trial.constant(call, "table_element"));
-  const float scale = trial.real(call, "scale");
+  const auto c = plan::constants_of<kernels::embed_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::embed_kernel>;
+  const std::uint32_t width = c.width, rows = c.vocab_size;
+  const auto type = c.table_element;
+  const float scale = c.scale;
   // Rows of floats are behind each other, others in groups of four.
   const std::uint32_t together = kernels::is_dense(type) ? 1 : 4;
   const std::uint64_t bytes = kernels::matmul_group_bytes(type, width) * together / 4;
   auto words = trial.state();
   const std::uint32_t ids[] = {rows - 1, rows / 3};
-  const std::uint32_t positions = trial.constant(call, "positions"), kinds = trial.constant(call, "kinds");
+  const std::uint32_t positions = c.positions, kinds = c.kinds;
   if (kinds > 1) words[kernels::state::second_text] = kernel_trial::position + 1;  // the first token's kind is 0
   std::vector<float> expected;
   for (std::uint32_t t = 0; t < trial.tokens; ++t) {
     words[kernels::state::tokens + t] = ids[t];
-    const auto group = trial.weight<std::byte>(trial.operand(call, "table"), ids[t] / together * bytes, bytes);
+    const auto group = trial.weight<std::byte>(call[at.table], ids[t] / together * bytes, bytes);
     std::vector<float> kind(width), by_position(width);
     if (kinds != 0)
-      kind =
-          trial.weight<float>(trial.operand(call, "kind_table"), std::size_t{t != 0 && kinds > 1 ? width : 0u}, width);
+      kind = trial.weight<float>(call[at.kind_table], std::size_t{t != 0 && kinds > 1 ? width : 0u}, width);
     if (positions != 0)
-      by_position =
-          trial.weight<float>(trial.operand(call, "position_table"),
-                              std::size_t{(std::min)(kernel_trial::position + t, positions - 1)} * width, width);
+      by_position = trial.weight<float>(
+          call[at.position_table], std::size_t{(std::min)(kernel_trial::position + t, positions - 1)} * width, width);
     for (std::uint32_t c = 0; c < width; ++c) {
       const float value = reference::weight_at(type, group, width, ids[t] % together, c),
                   row = scale == 0 ? value : kernels::arithmetic::product(value, scale);
@@ -55,68 +55,72 @@ namespace intaglio::runtime::proofs {
   plan::dispatch rows_alone = call;  // cleared exchange memory may take hundreds of megabytes; the kernels that wait
                                      // for it are proven as a whole (executor::prove_resident)
   rows_alone.groups[0] = 1;
-  trial.run(rows_alone, {{"output", &output}, {"state", &memory}});
+  trial.run(rows_alone, {{at.output, &output}, {at.state, &memory}});
   return apart(read<float>(output, 0, expected.size()), expected);
 }
 
 [[gnu::cold]] inline double rms_norm(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t width = trial.constant(call, "width"), groups = call.groups[0];
+  const auto c = plan::constants_of<kernels::rms_norm_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::rms_norm_kernel>;
+  const std::uint32_t width = c.width, groups = call.groups[0];
   const std::uint64_t row = std::uint64_t{width} * groups;
-  const auto input = trial.floats(trial.tokens * row),
-             norm = trial.weight<float>(trial.operand(call, "norm_weight"), 0, row);
+  const auto input = trial.floats(trial.tokens * row), norm = trial.weight<float>(call[at.norm_weight], 0, row);
   const gpu::buffer in = trial.filled(input, trial.width * row), out = trial.room(4 * trial.width * row),
                     memory = trial.memory_of(trial.state());
-  trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
+  trial.run(call, {{at.input, &in}, {at.output, &out}, {at.state, &memory}});
   std::vector<float> expected(input.size()), bias;
-  const std::uint32_t centered = trial.constant(call, "centered");
-  if (centered == 1) bias = trial.weight<float>(trial.operand(call, "bias"), 0, width);
+  const std::uint32_t centered = c.centered;
+  if (centered == 1) bias = trial.weight<float>(call[at.bias], 0, width);
   for (std::size_t t = 0; t < std::size_t{trial.tokens} * groups; ++t) {
     const std::span<const float> x = std::span(input).subspan(t * width, width),
                                  weight = std::span(norm).subspan(t % groups * width, width);
     const std::span<float> y = std::span(expected).subspan(t * width, width);
-    if (centered != 0) reference::layer_norm(x, weight, bias, trial.real(call, "eps"), y);
-    else reference::rms_norm(x, weight, trial.real(call, "eps"), y);
+    if (centered != 0) reference::layer_norm(x, weight, bias, c.eps, y);
+    else reference::rms_norm(x, weight, c.eps, y);
   }
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 
 [[gnu::cold]] inline double norm_add(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t width = trial.constant(call, "width"), parts = trial.constant(call, "parts"),
+  const auto c = plan::constants_of<kernels::norm_add_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::norm_add_kernel>;
+  const std::uint32_t width = c.width, parts = c.parts,
                       all = call.groups[0] * width;  // of a token's heads
   auto input = trial.floats(std::size_t{trial.tokens} * all * parts);
   auto expected = trial.floats(std::size_t{trial.tokens} * all);
   const gpu::buffer in = trial.filled(input, std::size_t{trial.width} * all * parts),
                     out = trial.filled(expected, std::size_t{trial.width} * all),
                     memory = trial.memory_of(trial.state());
-  trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
+  trial.run(call, {{at.input, &in}, {at.output, &out}, {at.state, &memory}});
   for (std::size_t step = parts / 2; step != 0; step /= 2)
     for (std::size_t i = 0; i < step * width; ++i) input[i] += input[i + step * width];
   input.resize(expected.size());
-  const auto weights = trial.weight<float>(trial.operand(call, "norm_weight"), 0, width);
-  if (trial.constant(call, "biased") != 0) reference::bias_add(input, weights, expected);
+  const auto weights = trial.weight<float>(call[at.norm_weight], 0, width);
+  if (c.biased != 0) reference::bias_add(input, weights, expected);
   else
-    reference::norm_add(input, weights, trial.real(call, "eps"), expected,
-                        trial.constant(call, "scaled") != 0
-                            ? trial.weight<float>(trial.operand(call, "norm_weight"), width, 1).front()
-                            : 1.f);
+    reference::norm_add(input, weights, c.eps, expected,
+                        c.scaled != 0 ? trial.weight<float>(call[at.norm_weight], width, 1).front() : 1.f);
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 
 /// The norm in front of a quantisation, or none.
-[[gnu::cold]] inline std::vector<float> norm_of(kernel_trial& trial, const plan::dispatch& call, std::uint32_t width) {
-  if (static_cast<kernels::prologue>(trial.constant(call, "prologue")) == kernels::prologue::quantize) return {};
-  return trial.weight<float>(trial.operand(call, "norm_weight"), 0, width);
+[[gnu::cold]] inline std::vector<float> norm_of(kernel_trial& trial, const plan::operand& norm, kernels::prologue how,
+                                                std::uint32_t width) {
+  return how == kernels::prologue::quantize ? std::vector<float>{} : trial.weight<float>(norm, 0, width);
 }
 [[gnu::cold]] inline double norm_quantize(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t width = trial.constant(call, "width");
-  const auto values = trial.floats(std::size_t{trial.tokens} * width), norm = norm_of(trial, call, width);
+  const auto c = plan::constants_of<kernels::norm_quantize_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::norm_quantize_kernel>;
+  const std::uint32_t width = c.width;
+  const auto values = trial.floats(std::size_t{trial.tokens} * width),
+             norm = norm_of(trial, call[at.norm_weight], c.prologue, width);
   std::vector<std::int8_t> codes(values.size());
   std::vector<reference::factors> factors(trial.tokens);
-  reference::norm_quantize(values, norm, width, trial.real(call, "eps"), codes, factors);
+  reference::norm_quantize(values, norm, width, c.eps, codes, factors);
   const gpu::buffer in = trial.filled(values, std::size_t{trial.width} * width),
                     out = trial.room(std::uint64_t{trial.width} * width),
                     sums = trial.room(std::uint64_t{8} * trial.width), memory = trial.memory_of(trial.state());
-  trial.run(call, {{"input", &in}, {"output", &out}, {"factors", &sums}, {"state", &memory}});
+  trial.run(call, {{at.input, &in}, {at.output, &out}, {at.factors, &sums}, {at.state, &memory}});
   const auto found = read<std::int8_t>(out, 0, codes.size());
   const auto found_factors = read<reference::factors>(sums, 0, trial.tokens);
   double worst = 0;
@@ -133,25 +137,26 @@ namespace intaglio::runtime::proofs {
 
 /// Proves fixed-point inputs. They are compared as numbers, since the device's square root may differ slightly.
 [[gnu::cold]] inline double fixed(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t width = trial.constant(call, "width");
-  const std::size_t rows = std::size_t{trial.tokens} * trial.constant(call, "rows_per_token"),
-                    room_for = std::size_t{trial.width} * trial.constant(call, "rows_per_token");
+  const auto c = plan::constants_of<kernels::fixed_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::fixed_kernel>;
+  const std::uint32_t width = c.width;
+  const std::size_t rows = std::size_t{trial.tokens} * c.rows_per_token,
+                    room_for = std::size_t{trial.width} * c.rows_per_token;
   const auto values = trial.floats(rows * width);
   const gpu::buffer in = trial.filled(values, room_for * width),
                     out = trial.room(std::uint64_t{4} * room_for * kernels::fixed_words(width)),
                     memory = trial.memory_of(trial.state());
-  trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
-  const bool tiled = trial.constant(call, "tiled") != 0;
+  trial.run(call, {{at.input, &in}, {at.output, &out}, {at.state, &memory}});
+  const bool tiled = c.tiled != 0;
   const auto tiles = read<std::uint32_t>(out, 0, tiled ? (trial.tokens + 7) / 8 * 8 * kernels::fixed_words(width) : 0);
   double worst = 0;
   std::vector<std::uint32_t> expected;
   for (std::size_t t = 0; t < rows; ++t) {
     std::vector<float> y(values.begin() + static_cast<std::ptrdiff_t>(t * width),
                          values.begin() + static_cast<std::ptrdiff_t>((t + 1) * width));
-    if (static_cast<kernels::prologue>(trial.constant(call, "prologue")) == kernels::prologue::norm)
+    if (c.prologue == kernels::prologue::norm)
       reference::rms_norm(std::span(values).subspan(t * width, width),
-                          trial.weight<float>(trial.operand(call, "norm_weight"), 0, width), trial.real(call, "eps"),
-                          y);
+                          trial.weight<float>(call[at.norm_weight], 0, width), c.eps, y);
     const auto found = tiled ? reference::untiled_words(tiles, width, t)
                              : read<std::uint32_t>(out, t * kernels::fixed_words(width), kernels::fixed_words(width));
     const auto numbers = reference::fixed_values(found);
@@ -164,7 +169,8 @@ namespace intaglio::runtime::proofs {
 
 /// Proves f16 inputs; with experts the rows of one list, whose pairs are in descending order.
 [[gnu::cold]] inline double quantize_f16(kernel_trial& trial, const plan::dispatch& call) {
-  const auto c = kernels::constants_of<kernels::quantize_f16_kernel>(call.specialization);
+  const auto c = plan::constants_of<kernels::quantize_f16_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::quantize_f16_kernel>;
   const std::uint32_t width = c.width, used = c.experts_used, inputs = trial.tokens * (c.own_input != 0 ? used : 1),
                       rows = used == 0 ? trial.tokens : (std::min)(trial.tokens * used, c.list_tokens);
   const auto values = trial.floats(std::size_t{inputs} * width);
@@ -179,8 +185,8 @@ namespace intaglio::runtime::proofs {
   const gpu::buffer in = trial.filled(values, std::size_t{trial.width} * (std::max)(used, 1u) * width),
                     out = trial.room(2 * all * width), factors = trial.room(4 * all), lists = trial.filled(tiles, 1),
                     memory = trial.memory_of(trial.state());
-  kernel_trial::named_buffers buffers{{"input", &in}, {"output", &out}, {"factors", &factors}, {"state", &memory}};
-  if (used != 0) buffers.emplace_back("tiles", &lists);
+  kernel_trial::bound_buffers buffers{{at.input, &in}, {at.output, &out}, {at.factors, &factors}, {at.state, &memory}};
+  if (used != 0) buffers.emplace_back(at.tiles, &lists);
   trial.run(call, buffers);
   const kernels::f16_order order = static_cast<kernels::f16_order>(c.tiled);
   const auto found = read<std::uint16_t>(
@@ -191,7 +197,7 @@ namespace intaglio::runtime::proofs {
     const auto x = std::span(values).subspan(std::size_t{from[row]} * width, width);
     std::vector<float> y(x.begin(), x.end());
     if (c.prologue == kernels::prologue::norm)
-      reference::rms_norm(x, trial.weight<float>(trial.operand(call, "norm_weight"), 0, width), c.eps, y);
+      reference::rms_norm(x, trial.weight<float>(call[at.norm_weight], 0, width), c.eps, y);
     const auto expected = reference::quantize_f16(y);
     std::vector<float> widened(width);
     for (std::uint32_t k = 0; k < width; ++k) {
@@ -223,7 +229,8 @@ namespace intaglio::runtime::proofs {
 }
 
 [[gnu::cold]] inline double turn(kernel_trial& trial, const plan::dispatch& call) {
-  const auto c = kernels::constants_of<kernels::turn_kernel>(call.specialization);
+  const auto c = plan::constants_of<kernels::turn_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::turn_kernel>;
   const reference::turn_shape shape{c.heads, c.kv_heads,    c.head_dim,      c.context,
                                     c.eps,   c.ring != 0,   c.cache_element, {c.q_stride, c.k_stride, c.v_stride},
                                     c.norms, c.rope_factor, c.v_norm != 0,   c.latent};
@@ -240,29 +247,29 @@ namespace intaglio::runtime::proofs {
                     cached = trial.room(trial.cache_of(call).value_bytes), memory = trial.memory_of(trial.state());
   const auto latent_query = trial.floats(std::size_t{trial.tokens} * c.heads * c.latent);
   const gpu::buffer before = trial.filled(latent_query, std::size_t{trial.width} * c.heads * c.latent);
-  trial.run(call, {{"q", &q},
-                   {"k", &k},
-                   {"v", &v},
-                   {"output", &out},
-                   {"state", &memory},
-                   {"keys", &keys},
-                   {"values", &cached},
-                   {"latent_query", &before}});
+  trial.run(call, {{at.q, &q},
+                   {at.k, &k},
+                   {at.v, &v},
+                   {at.output, &out},
+                   {at.state, &memory},
+                   {at.keys, &keys},
+                   {at.values, &cached},
+                   {at.latent_query, &before}});
   reference::turn_inputs in{{rows[0], rows[1], rows[2]}};
   in.latent_query = latent_query;
   std::vector<float> q_norm, k_norm, bias;
   if (c.norms != kernels::turn_norms::none) {
     const bool all = c.norms == kernels::turn_norms::all_heads;
-    q_norm = trial.weight<float>(trial.operand(call, "q_norm"), 0, all ? q_size : c.head_dim);
-    if (has_kv) k_norm = trial.weight<float>(trial.operand(call, "k_norm"), 0, all ? kv_size : c.head_dim);
+    q_norm = trial.weight<float>(call[at.q_norm], 0, all ? q_size : c.head_dim);
+    if (has_kv) k_norm = trial.weight<float>(call[at.k_norm], 0, all ? kv_size : c.head_dim);
     in.norms = {q_norm, k_norm};
   }
-  if (c.latent != 0) in.norms[1] = k_norm = trial.weight<float>(trial.operand(call, "k_norm"), 0, c.latent);
-  if (c.biased != 0) in.bias = bias = trial.weight<float>(trial.operand(call, "bias"), 0, q_size + 2 * kv_size);
+  if (c.latent != 0) in.norms[1] = k_norm = trial.weight<float>(call[at.k_norm], 0, c.latent);
+  if (c.biased != 0) in.bias = bias = trial.weight<float>(call[at.bias], 0, q_size + 2 * kv_size);
   std::vector<std::byte> expected_keys(keys.mapped().size()), expected_values(cached.mapped().size());
   std::vector<float> expected(trial.tokens * out_size);
   reference::turn(shape, in, expected, kernel_trial::position, expected_keys, expected_values,
-                  trial.weight<std::uint64_t>(trial.operand(call, "rope"), 0, c.head_dim / 2));
+                  trial.weight<std::uint64_t>(call[at.rope], 0, c.head_dim / 2));
   const double of_queries = apart(read<float>(out, 0, expected.size()), expected);
   if (kernels::is_coded(c.cache_element)) {
     const reference::cached key_form{c.cache_element, false, c.latent + c.head_dim, c.context},
@@ -276,13 +283,14 @@ namespace intaglio::runtime::proofs {
 
 /// Inputs at the limits of the activation's branches, such as zeros and numbers whose exponential over- or underflows.
 [[gnu::cold]] inline double gated(kernel_trial& trial, const plan::dispatch& call) {
-  const std::size_t width = trial.constant(call, "width"), count = trial.tokens * width,
-                    stride = trial.constant(call, "up_stride");
+  const auto c = plan::constants_of<kernels::gated_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::gated_kernel>;
+  const std::size_t width = c.width, count = trial.tokens * width, stride = c.up_stride;
   auto gates = trial.floats(count), ups = trial.floats(trial.tokens * stride);
   for (std::size_t i = 0; i + 4 < count; i += 97)  // every stride is at least a width
     gates[i] = 0, gates[i + 1] *= 100, ups[i + 2] = 0, gates[i + 3] *= -100;
-  const bool biased = trial.constant(call, "biased") != 0, of_experts = trial.constant(call, "biased") == 1;
-  const std::size_t used = trial.constant(call, "experts_used");
+  const bool biased = c.biased != 0, of_experts = c.biased == 1;
+  const std::size_t used = c.experts_used;
   const auto gate_biases = trial.floats(2 * width / used), up_biases = trial.floats(2 * width / used);  // of 2 experts
   std::vector<std::uint32_t> choice(2 * trial.tokens * used);
   for (std::size_t i = 0; i < choice.size(); ++i) choice[i] = i % 2;
@@ -297,15 +305,15 @@ namespace intaglio::runtime::proofs {
   for (std::size_t t = 0; t < trial.tokens; ++t)
     reference::gated(*call.act(), std::span(given_gates).subspan(t * width, width),
                      std::span(given_ups).subspan(t * stride, width), std::span(expected).subspan(t * width, width),
-                     trial.real(call, "scale"));
+                     c.scale);
   const gpu::buffer chosen = trial.filled(choice, 2 * trial.width * used),
                     gate_bias = trial.filled(gate_biases, gate_biases.size()),
                     up_bias = trial.filled(up_biases, up_biases.size());
   const gpu::buffer gate = trial.filled(gates, trial.width * width), up = trial.filled(ups, trial.width * stride),
                     out = trial.room(trial.width * width * 4), memory = trial.memory_of(trial.state());
-  kernel_trial::named_buffers buffers{{"gate", &gate}, {"up", &up}, {"output", &out}, {"state", &memory}};
-  if (biased) buffers.insert(buffers.end(), {{"gate_bias", &gate_bias}, {"up_bias", &up_bias}});
-  if (of_experts) buffers.emplace_back("choice", &chosen);
+  kernel_trial::bound_buffers buffers{{at.gate, &gate}, {at.up, &up}, {at.output, &out}, {at.state, &memory}};
+  if (biased) buffers.insert(buffers.end(), {{at.gate_bias, &gate_bias}, {at.up_bias, &up_bias}});
+  if (of_experts) buffers.emplace_back(at.choice, &chosen);
   trial.run(call, buffers);
   return apart(read<float>(out, 0, count), expected);
 }

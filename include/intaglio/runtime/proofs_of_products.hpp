@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "intaglio/plan/product_facts.hpp"
 #include "intaglio/reference/dense_matmul.hpp"
 #include "intaglio/reference/matmul.hpp"
 #include "intaglio/reference/matmul_chunk.hpp"
@@ -42,24 +43,21 @@ inline output_columns outputs_of(const gpu::buffer& out, std::span<const float> 
 class ternary_proof {
  public:
   ternary_proof(kernel_trial& trial, const plan::dispatch& call)
-      : trial_(trial), call_(call), columns_(trial.constant(call, "columns")), rows_(trial.constant(call, "rows")),
-        rounds_(call.kernel != kernels::kernel::ternary_float), run_rows_((std::min)(rows_, 32u)) {
+      : trial_(trial), call_(call), facts_(plan::product_facts::of(call, plan::ternary_products{})),
+        columns_(facts_.columns), rows_(facts_.rows), rounds_(call.kernel != kernels::kernel::ternary_float),
+        run_rows_((std::min)(rows_, 32u)) {
     shape_.columns = columns_;
-    shape_.epilogue = static_cast<kernels::epilogue>(trial.constant(call, "epilogue"));
+    shape_.epilogue = facts_.epilogue;
     shape_.gate = call.act();
-    shape_.context = trial.constant(call, "context");
-    shape_.cache_element = static_cast<kernels::element>(trial.constant(call, "cache_element"));
-    out_width_ = turns()                                       ? trial.constant(call, "q_size")
-                 : shape_.epilogue == kernels::epilogue::gated ? rows_ / 2
-                                                               : rows_;
+    shape_.context = facts_.context;
+    shape_.cache_element = facts_.cache_element;
+    out_width_ = turns() ? facts_.q_size : shape_.epilogue == kernels::epilogue::gated ? rows_ / 2 : rows_;
   }
 
   /// Runs the dispatch. @return the largest difference, relative to the largest value
   double apart_of_run() {
-    using kernels::kernel, kernels::prologue;
-    const bool of_integers = call_.kernel == kernel::ternary_chunk || call_.kernel == kernel::ternary_batch ||
-                             call_.kernel == kernel::ternary_rows;
-    const auto before = of_integers ? prologue::quantized : static_cast<prologue>(trial_.constant(call_, "prologue"));
+    using kernels::prologue;
+    const auto before = facts_.prologue;
     gpu::buffer in, sums;
     make_input(before, in, sums);
     start_ = trial_.floats(std::size_t{trial_.tokens} * out_width_);
@@ -67,12 +65,14 @@ class ternary_proof {
                       keys = trial_.room(turns() ? trial_.cache_of(call_).key_bytes : 0),
                       values = trial_.room(turns() ? trial_.cache_of(call_).value_bytes : 0),
                       memory = trial_.memory_of(trial_.state());
-    kernel_trial::named_buffers buffers{
-        {"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &values}};
-    if (before == prologue::quantized) buffers.emplace_back("factors", &sums);
+    kernel_trial::bound_buffers buffers{{facts_.at.input, &in},
+                                        {facts_.at.output, &out},
+                                        {facts_.at.state, &memory},
+                                        {facts_.at.keys, &keys},
+                                        {facts_.at.values, &values}};
+    if (before == prologue::quantized) buffers.emplace_back(facts_.some.factors, &sums);
     trial_.run(call_, buffers);
-    scales_ = trial_.weight<float>(trial_.operand(call_, "scales"), 0,
-                                   trial_.table->weights[trial_.operand(call_, "scales").slot].bytes / 4);
+    scales_ = trial_.weight<float>(facts_.scales, 0, trial_.table->weights[facts_.scales.slot].bytes / 4);
     return turns() ? heads_apart(out, keys, values) : rows_apart(out);
   }
 
@@ -95,15 +95,15 @@ class ternary_proof {
     }
     const auto values = trial_.floats(codes_.size());
     if (rounds_) {
-      reference::norm_quantize(values, norm_of(trial_, call_, columns_), columns_, trial_.real(call_, "eps"), codes_,
-                               factors_);
+      reference::norm_quantize(values, norm_of(trial_, facts_.norm_weight, before, columns_), columns_, facts_.eps,
+                               codes_, factors_);
     } else {
       plain_ = values;
       if (before == kernels::prologue::norm)
         for (std::size_t at = 0; at < values.size(); at += columns_)
           reference::rms_norm(std::span(values).subspan(at, columns_),
-                              trial_.weight<float>(trial_.operand(call_, "norm_weight"), 0, columns_),
-                              trial_.real(call_, "eps"), std::span(plain_).subspan(at, columns_));
+                              trial_.weight<float>(facts_.norm_weight, 0, columns_), facts_.eps,
+                              std::span(plain_).subspan(at, columns_));
     }
     in = trial_.filled(values, std::size_t{trial_.width} * columns_);
   }
@@ -115,16 +115,15 @@ class ternary_proof {
     else reference::ternary_float(shape_, plain_, words, scales_, output, kernel_trial::position, k, v);
   }
   std::vector<std::uint32_t> tiles(std::uint32_t first) const {
-    return trial_.weight<std::uint32_t>(trial_.operand(call_, "weight"), std::uint64_t{first} * columns_ / 16,
+    return trial_.weight<std::uint32_t>(facts_.weight, std::uint64_t{first} * columns_ / 16,
                                         std::uint64_t{run_rows_} * columns_ / 16);
   }
 
   /// Compares the last head of q, and the first heads of k and v in the caches.
   double heads_apart(const gpu::buffer& out, const gpu::buffer& keys, const gpu::buffer& values) {
-    const std::uint32_t q_size = trial_.constant(call_, "q_size"), kv_size = trial_.constant(call_, "kv_size"),
-                        head = trial_.constant(call_, "head_dim");
+    const std::uint32_t q_size = facts_.q_size, kv_size = facts_.kv_size, head = facts_.head_dim;
     run_rows_ = shape_.head_dim = shape_.q_size = shape_.kv_size = head;
-    shape_.rope_theta = trial_.real(call_, "rope_theta");
+    shape_.rope_theta = facts_.rope_theta;
     shape_.rows = 3 * head;
     std::vector<std::uint32_t> words;
     for (const std::uint32_t first : {q_size - head, q_size, q_size + kv_size}) {
@@ -154,6 +153,7 @@ class ternary_proof {
 
   kernel_trial& trial_;
   const plan::dispatch& call_;
+  plan::product_facts facts_;
   std::uint32_t columns_, rows_;
   bool rounds_;  ///< activations are int8
   std::uint32_t run_rows_, out_width_ = 0;
@@ -173,24 +173,21 @@ inline reference::ranked_token first_of(const gpu::buffer& firsts, std::uint32_t
   return *std::max_element(found.begin(), found.end());
 }
 
-/// Some rows of a product, or one head each of q, k and v.
 /// A product with coded weights in a trial: inputs, buffers, and the reference on some of its rows.
 class matmul_proof {
  public:
   matmul_proof(kernel_trial& trial, const plan::dispatch& call)
-      : trial_(trial), call_(call), chunk_(call.kernel == kernels::kernel::matmul_chunk),
-        batch_(call.kernel == kernels::kernel::matmul_batch), columns_(trial.constant(call, "columns")),
-        rows_(trial.constant(call, "rows")) {
+      : trial_(trial), call_(call), facts_(plan::product_facts::of(call, plan::coded_products{})),
+        chunk_(call.kernel == kernels::kernel::matmul_chunk), batch_(call.kernel == kernels::kernel::matmul_batch),
+        columns_(facts_.columns), rows_(facts_.rows) {
     shape_.columns = columns_;
-    shape_.codec = static_cast<kernels::codec>(trial.constant(call, "codec"));
-    shape_.epilogue = static_cast<kernels::epilogue>(trial.constant(call, "epilogue"));
+    shape_.codec = facts_.codec;
+    shape_.epilogue = facts_.epilogue;
     shape_.gate = call.act();
-    shape_.context = trial.constant(call, "context");
-    shape_.ring = trial.constant(call, "ring") != 0;
-    shape_.cache_element = static_cast<kernels::element>(trial.constant(call, "cache_element"));
-    out_width_ = turns()                                       ? trial.constant(call, "q_size")
-                 : shape_.epilogue == kernels::epilogue::gated ? rows_ / 2
-                                                               : rows_;
+    shape_.context = facts_.context;
+    shape_.ring = facts_.ring;
+    shape_.cache_element = facts_.cache_element;
+    out_width_ = turns() ? facts_.q_size : shape_.epilogue == kernels::epilogue::gated ? rows_ / 2 : rows_;
   }
 
   /// Runs the dispatch. @return the largest difference, relative to the largest value
@@ -202,16 +199,20 @@ class matmul_proof {
                       keys = trial_.room(turns() ? trial_.cache_of(call_).key_bytes : 0),
                       cached = trial_.room(turns() ? trial_.cache_of(call_).value_bytes : 0),
                       memory = trial_.memory_of(trial_.state());
-    kernel_trial::named_buffers buffers{
-        {"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &cached}};
-    if (chunk_) buffers.emplace_back("factors", &factors);
-    const bool plain = call_.kernel == kernels::kernel::matmul;
+    kernel_trial::bound_buffers buffers{{facts_.at.input, &in},
+                                        {facts_.at.output, &out},
+                                        {facts_.at.state, &memory},
+                                        {facts_.at.keys, &keys},
+                                        {facts_.at.values, &cached}};
+    if (chunk_) buffers.emplace_back(facts_.some.factors, &factors);
     gpu::buffer gates, firsts;
-    keeps_gates_ = plain && trial_.operand(call_, "gates").where != plan::region::none;
+    keeps_gates_ = call_.kernel == kernels::kernel::matmul && call_[facts_.some.gates].where != plan::region::none;
     if (keeps_gates_)
-      gates = trial_.room(std::uint64_t{4} * trial_.width * out_width_), buffers.emplace_back("gates", &gates);
-    const bool finds_first = plain && trial_.constant(call_, "keeps_firsts") != 0;
-    if (finds_first) firsts = trial_.room(std::uint64_t{8} * call_.groups[0]), buffers.emplace_back("firsts", &firsts);
+      gates = trial_.room(std::uint64_t{4} * trial_.width * out_width_),
+      buffers.emplace_back(facts_.some.gates, &gates);
+    const bool finds_first = facts_.keeps_firsts;
+    if (finds_first)
+      firsts = trial_.room(std::uint64_t{8} * call_.groups[0]), buffers.emplace_back(facts_.some.firsts, &firsts);
     trial_.run(call_, buffers);
     if (finds_first && first_of(firsts, call_.groups[0]) != reference::first_ranked(read<float>(out, 0, rows_)))
       return 1;
@@ -226,11 +227,11 @@ class matmul_proof {
     if (chunk_) return make_f16_input();
     if (batch_) return make_fixed_input();
     input_ = values_;
-    if (static_cast<kernels::prologue>(trial_.constant(call_, "prologue")) == kernels::prologue::norm)
+    if (facts_.prologue == kernels::prologue::norm)
       for (std::size_t at = 0; at < values_.size(); at += columns_)
         reference::rms_norm(std::span(values_).subspan(at, columns_),
-                            trial_.weight<float>(trial_.operand(call_, "norm_weight"), 0, columns_),
-                            trial_.real(call_, "eps"), std::span(input_).subspan(at, columns_));
+                            trial_.weight<float>(facts_.norm_weight, 0, columns_), facts_.eps,
+                            std::span(input_).subspan(at, columns_));
     return trial_.filled(values_, std::size_t{trial_.width} * columns_);
   }
   gpu::buffer make_f16_input() {
@@ -266,14 +267,12 @@ class matmul_proof {
   }
   std::vector<std::byte> groups(std::uint32_t first, std::uint32_t count) const {
     const std::uint64_t group_bytes = kernels::matmul_group_bytes(shape_.codec, columns_);
-    return trial_.weight<std::byte>(trial_.operand(call_, "weight"), first / 4 * group_bytes,
-                                    (count + 3) / 4 * group_bytes);
+    return trial_.weight<std::byte>(facts_.weight, first / 4 * group_bytes, (count + 3) / 4 * group_bytes);
   }
 
   /// Compares the last head of q, and the first heads of k and v in the caches.
   double heads_apart(const gpu::buffer& out, const gpu::buffer& keys, const gpu::buffer& cached) {
-    const std::uint32_t q_size = out_width_, kv_size = trial_.constant(call_, "kv_size"),
-                        head = trial_.constant(call_, "head_dim");
+    const std::uint32_t q_size = out_width_, kv_size = facts_.kv_size, head = facts_.head_dim;
     shape_.head_dim = shape_.q_size = shape_.kv_size = head;
     shape_.rows = 3 * head;
     std::vector<std::byte> of_heads;
@@ -285,7 +284,7 @@ class matmul_proof {
     const std::size_t element = shape_.cache_element == kernels::element::f32 ? 4 : 2;
     std::vector<std::byte> k(kernels::key_cache_elements(1, head, shape_.context) * element),
         v(kernels::value_cache_elements(1, head, shape_.context) * element);
-    expect(of_heads, q, k, v, trial_.weight<std::uint64_t>(trial_.operand(call_, "rope"), 0, head / 2));
+    expect(of_heads, q, k, v, trial_.weight<std::uint64_t>(facts_.rope, 0, head / 2));
     return (std::max)(apart(trial_.last_heads(out, q_size, head), q), caches_apart(keys, k, cached, v, element));
   }
 
@@ -307,6 +306,7 @@ class matmul_proof {
 
   kernel_trial& trial_;
   const plan::dispatch& call_;
+  plan::product_facts facts_;
   bool chunk_, batch_, keeps_gates_ = false;
   std::uint32_t columns_, rows_, out_width_ = 0;
   reference::matmul_shape shape_;
@@ -319,26 +319,52 @@ class matmul_proof {
 }
 
 [[gnu::cold]] inline double dense_matmul(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
-                      some = (std::min)(rows, 8u);
-  const auto type = static_cast<kernels::element>(trial.constant(call, "weight_element"));
+  const auto c = plan::constants_of<kernels::dense_matmul_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::dense_matmul_kernel>;
+  const std::uint32_t columns = c.columns, rows = c.rows, some = (std::min)(rows, 8u);
+  const auto type = static_cast<kernels::element>(c.weight_element);
   const std::uint64_t row_bytes = std::uint64_t{columns} * (type == kernels::element::f32 ? 4 : 2);
   const auto values = trial.floats(std::size_t{trial.tokens} * columns),
-             norm = trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns);
+             norm = trial.weight<float>(call[at.norm_weight], 0, columns);
   const gpu::buffer in = trial.filled(values, std::size_t{trial.width} * columns),
                     out = trial.room(std::uint64_t{4} * trial.width * rows), memory = trial.memory_of(trial.state()),
                     firsts = trial.room(std::uint64_t{8} * trial.width * call.groups[0]);
-  const bool finds_first = trial.constant(call, "keeps_firsts") != 0;
-  kernel_trial::named_buffers buffers{{"input", &in}, {"output", &out}, {"state", &memory}};
-  if (finds_first) buffers.emplace_back("firsts", &firsts);
+  const bool finds_first = c.keeps_firsts != 0;
+  kernel_trial::bound_buffers buffers{{at.input, &in}, {at.output, &out}, {at.state, &memory}};
+  if (finds_first) buffers.emplace_back(at.firsts, &firsts);
   trial.run(call, buffers);
   if (finds_first && first_of(firsts, call.groups[0]) != reference::first_ranked(read<float>(out, 0, rows))) return 1;
   double worst = 0;
   for (const std::uint32_t first : {0u, rows - some}) {
     std::vector<float> expected(std::size_t{trial.tokens} * some), found;
-    reference::dense_matmul(values, norm,
-                            trial.weight<std::byte>(trial.operand(call, "weight"), first * row_bytes, some * row_bytes),
-                            type, columns, some, trial.real(call, "eps"), expected);
+    reference::dense_matmul(values, norm, trial.weight<std::byte>(call[at.weight], first * row_bytes, some * row_bytes),
+                            type, columns, some, c.eps, expected);
+    for (std::uint32_t t = 0; t < trial.tokens; ++t) {
+      const auto row = read<float>(out, std::size_t{t} * rows + first, some);
+      found.insert(found.end(), row.begin(), row.end());
+    }
+    worst = (std::max)(worst, apart(found, expected));
+  }
+  return worst;
+}
+
+/// @tparam Kernel one of the kernels without a norm
+template <class Kernel>
+[[gnu::cold]] double dense_rows_apart(kernel_trial& trial, const plan::dispatch& call) {
+  const auto c = plan::constants_of<Kernel>(call);
+  constexpr auto at = kernels::push_ids<Kernel>;
+  const std::uint32_t columns = c.columns, rows = c.rows, some = (std::min)(rows, 8u);
+  const auto type = static_cast<kernels::element>(c.weight_element);
+  const std::uint64_t row_bytes = std::uint64_t{columns} * (type == kernels::element::f32 ? 4 : 2);
+  const auto values = trial.floats(std::size_t{trial.tokens} * columns);
+  const gpu::buffer in = trial.filled(values, std::size_t{trial.width} * columns),
+                    out = trial.room(std::uint64_t{4} * trial.width * rows), memory = trial.memory_of(trial.state());
+  trial.run(call, {{at.input, &in}, {at.output, &out}, {at.state, &memory}});
+  double worst = 0;
+  for (const std::uint32_t first : {0u, rows - some}) {
+    std::vector<float> expected(std::size_t{trial.tokens} * some), found;
+    reference::dense_batch(values, trial.weight<std::byte>(call[at.weight], first * row_bytes, some * row_bytes), type,
+                           columns, some, expected);
     for (std::uint32_t t = 0; t < trial.tokens; ++t) {
       const auto row = read<float>(out, std::size_t{t} * rows + first, some);
       found.insert(found.end(), row.begin(), row.end());
@@ -349,27 +375,10 @@ class matmul_proof {
 }
 
 [[gnu::cold]] inline double dense_batch(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
-                      some = (std::min)(rows, 8u);
-  const auto type = static_cast<kernels::element>(trial.constant(call, "weight_element"));
-  const std::uint64_t row_bytes = std::uint64_t{columns} * (type == kernels::element::f32 ? 4 : 2);
-  const auto values = trial.floats(std::size_t{trial.tokens} * columns);
-  const gpu::buffer in = trial.filled(values, std::size_t{trial.width} * columns),
-                    out = trial.room(std::uint64_t{4} * trial.width * rows), memory = trial.memory_of(trial.state());
-  trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
-  double worst = 0;
-  for (const std::uint32_t first : {0u, rows - some}) {
-    std::vector<float> expected(std::size_t{trial.tokens} * some), found;
-    reference::dense_batch(values,
-                           trial.weight<std::byte>(trial.operand(call, "weight"), first * row_bytes, some * row_bytes),
-                           type, columns, some, expected);
-    for (std::uint32_t t = 0; t < trial.tokens; ++t) {
-      const auto row = read<float>(out, std::size_t{t} * rows + first, some);
-      found.insert(found.end(), row.begin(), row.end());
-    }
-    worst = (std::max)(worst, apart(found, expected));
-  }
-  return worst;
+  return dense_rows_apart<kernels::dense_batch_kernel>(trial, call);
+}
+[[gnu::cold]] inline double dense_rows(kernel_trial& trial, const plan::dispatch& call) {
+  return dense_rows_apart<kernels::dense_rows_kernel>(trial, call);
 }
 
 }  // namespace intaglio::runtime::proofs

@@ -12,7 +12,8 @@
 namespace intaglio::runtime::proofs {
 
 [[gnu::cold]] inline double streams(kernel_trial& trial, const plan::dispatch& call) {
-  const auto c = kernels::constants_of<kernels::streams_kernel>(call.specialization);
+  const auto c = plan::constants_of<kernels::streams_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::streams_kernel>;
   const auto step = static_cast<ir::stream_step>(c.step);
   const reference::streams_sizes sizes(step, c.width, c.streams);
   const auto input = trial.floats(trial.tokens * sizes.input), branch = trial.floats(trial.tokens * sizes.branch),
@@ -22,12 +23,12 @@ namespace intaglio::runtime::proofs {
                     by = trial.filled(branch, trial.width * sizes.branch),
                     to = trial.filled(target, trial.width * sizes.target),
                     out = trial.filled(expected, trial.width * sizes.output), memory = trial.memory_of(trial.state());
-  trial.run(call, {{"input", &in}, {"branch", &by}, {"target", &to}, {"output", &out}, {"state", &memory}});
-  const auto weights = [&](const char* name, std::size_t count) {
-    return count == 0 ? std::vector<float>{} : trial.weight<float>(trial.operand(call, name), 0, count);
+  trial.run(call, {{at.input, &in}, {at.branch, &by}, {at.target, &to}, {at.output, &out}, {at.state, &memory}});
+  const auto weights = [&](kernels::push_id id, std::size_t count) {
+    return count == 0 ? std::vector<float>{} : trial.weight<float>(call[id], 0, count);
   };
-  const auto norm = weights("norm_weight", sizes.norm), router = weights("router", sizes.router),
-             mixing = weights("mixing", sizes.mixing);
+  const auto norm = weights(at.norm_weight, sizes.norm), router = weights(at.router, sizes.router),
+             mixing = weights(at.mixing, sizes.mixing);
   const auto of_token = [](std::span<const float> all, std::size_t token, std::size_t row) {
     return all.subspan(token * row, row);
   };

@@ -20,37 +20,37 @@ namespace intaglio::runtime::proofs {
 
 /// Compares the first features and the last ones.
 [[gnu::cold]] inline double walk_gate_up(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
-                      run_rows = (std::min)(rows, 64u);
+  const auto c = plan::constants_of<kernels::walk_gate_up_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::walk_gate_up_kernel>;
+  const std::uint32_t columns = c.columns, rows = c.rows, run_rows = (std::min)(rows, 64u);
   const auto values = trial.floats(columns);
   std::vector<std::int8_t> q(columns);
   std::vector<reference::factors> factor(1);
-  reference::norm_quantize(values, trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns), columns,
-                           trial.real(call, "eps"), q, factor);
-  const std::uint32_t shares = call.groups[0], sums = trial.constant(call, "sum_words");
+  reference::norm_quantize(values, trial.weight<float>(call[at.norm_weight], 0, columns), columns, c.eps, q, factor);
+  const std::uint32_t shares = call.groups[0], sums = c.sum_words;
   const gpu::buffer in = trial.filled(values, values.size()), out = trial.room(std::uint64_t{4} * rows),
                     gates = trial.room(std::uint64_t{4} * rows), memory = trial.memory_of(trial.state()),
                     totals =
                         trial.filled(std::vector<float>(
                                          static_cast<std::size_t>(kernels::walk_total_words(rows, shares, sums)), 1.f),
                                      0);
-  trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"gates", &gates}, {"totals", &totals}});
-  const bool keeps_gates = trial.operand(call, "gates").where != plan::region::none;
-  const auto scales = trial.weight<float>(trial.operand(call, "scales"), 0, 2);
+  trial.run(call, {{at.input, &in}, {at.output, &out}, {at.state, &memory}, {at.gates, &gates}, {at.totals, &totals}});
+  const bool keeps_gates = call[at.gates].where != plan::region::none;
+  const auto scales = trial.weight<float>(call[at.scales], 0, 2);
   std::vector<float> expected(run_rows), kept(run_rows);
   double worst = 0;
   for (const std::uint32_t first : {0u, rows - run_rows}) {
-    const std::uint64_t count = run_rows * (columns / 16), at = std::uint64_t{first} * (columns / 16);  // words
-    const auto gate = trial.weight<std::uint32_t>(trial.operand(call, "weight"), at, count),
-               up = trial.weight<std::uint32_t>(trial.operand(call, "up"), at, count);
+    const std::uint64_t count = run_rows * (columns / 16), word = std::uint64_t{first} * (columns / 16);
+    const auto gate = trial.weight<std::uint32_t>(call[at.weight], word, count),
+               up = trial.weight<std::uint32_t>(call[at.up], word, count);
     reference::walk_gate_up(q, factor[0], gate, up, scales, expected, kept);
     worst = (std::max)(worst, apart(read<float>(out, first, run_rows), expected));
     if (keeps_gates) worst = (std::max)(worst, apart(read<float>(gates, first, run_rows), kept));
   }
   // The totals for walk_down are compared with totals of the device's own values.
   auto left = read<float>(totals, 0, rows / 4 + shares + sums);
-  const auto of_values = reference::walk_totals(read<float>(out, 0, rows),
-                                                trial.weight<float>(trial.operand(call, "value_norm"), 0, rows), 1);
+  const auto of_values =
+      reference::walk_totals(read<float>(out, 0, rows), trial.weight<float>(call[at.value_norm], 0, rows), 1);
   const auto largest = left.begin() + rows / 4, zeros = largest + shares;
   if (std::any_of(zeros, left.end(), [](float zero) { return std::bit_cast<std::uint32_t>(zero) != 0; }))
     return HUGE_VAL;
@@ -62,45 +62,47 @@ namespace intaglio::runtime::proofs {
 }
 
 [[gnu::cold]] inline double walk_down(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows");
+  const auto c = plan::constants_of<kernels::walk_down_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::walk_down_kernel>;
+  const std::uint32_t columns = c.columns, rows = c.rows;
   auto values = trial.floats(columns);
   for (std::size_t i = 0; i < values.size(); ++i)
     if (i % 3 != 0) values[i] = 0;  // features that are off
   std::vector<std::int8_t> q(columns);
   std::vector<reference::factors> factor(1);
-  reference::norm_quantize(values, trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns), columns,
-                           trial.real(call, "eps"), q, factor);
+  reference::norm_quantize(values, trial.weight<float>(call[at.norm_weight], 0, columns), columns, c.eps, q, factor);
   std::vector<float> expected = trial.floats(rows);
-  const std::uint32_t shares = trial.constant(call, "shares");
-  const gpu::buffer totals = trial.filled(
-      reference::walk_totals(values, trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns), shares),
-      static_cast<std::size_t>(kernels::walk_total_words(
-          columns, shares, kernels::walk_sum_words(call.groups[0], trial.constant(call, "words")))));
+  const std::uint32_t shares = c.shares;
+  const gpu::buffer totals =
+      trial.filled(reference::walk_totals(values, trial.weight<float>(call[at.norm_weight], 0, columns), shares),
+                   static_cast<std::size_t>(
+                       kernels::walk_total_words(columns, shares, kernels::walk_sum_words(call.groups[0], c.words))));
   const gpu::buffer in = trial.filled(values, values.size()), out = trial.filled(expected, expected.size()),
                     kept = trial.room(std::uint64_t{4} * columns), memory = trial.memory_of(trial.state());
-  trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"values", &kept}, {"totals", &totals}});
-  if (trial.operand(call, "values").where != plan::region::none) {
+  trial.run(call, {{at.input, &in}, {at.output, &out}, {at.state, &memory}, {at.values, &kept}, {at.totals, &totals}});
+  if (call[at.values].where != plan::region::none) {
     std::vector<float> steps(columns);
     for (std::size_t i = 0; i < steps.size(); ++i)
       steps[i] = kernels::arithmetic::product(static_cast<float>(q[i]), factor[0].inverse_scale);
     if (const double off = apart(read<float>(kept, 0, columns), steps); !(off <= 3e-2)) return off;
   }
-  reference::walk_down(q, factor[0],
-                       trial.weight<std::uint32_t>(trial.operand(call, "weight"), 0, std::size_t{columns} * rows / 16),
-                       trial.weight<float>(trial.operand(call, "scales"), 0, 1), expected);
+  reference::walk_down(q, factor[0], trial.weight<std::uint32_t>(call[at.weight], 0, std::size_t{columns} * rows / 16),
+                       trial.weight<float>(call[at.scales], 0, 1), expected);
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 
 /// Scores, some of equal size.
 [[gnu::cold]] inline double walk_select(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t columns = trial.constant(call, "columns"), count = trial.constant(call, "count");
+  const auto c = plan::constants_of<kernels::walk_select_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::walk_select_kernel>;
+  const std::uint32_t columns = c.columns, count = c.count;
   auto scores = trial.floats(columns);
   for (std::size_t i = 0; i + 3 < scores.size(); i += 3) scores[i + 1] = -scores[i];
   std::vector<std::uint32_t> expected(std::size_t{2} * count);
   reference::walk_select(scores, expected);
   const gpu::buffer in = trial.filled(scores, columns), out = trial.room(std::uint64_t{8} * count),
                     memory = trial.filled(trial.state(), 0);
-  trial.run(call, {{"input", &in}, {"choice", &out}, {"state", &memory}});
+  trial.run(call, {{at.input, &in}, {at.choice, &out}, {at.state, &memory}});
   return read<std::uint32_t>(out, 0, expected.size()) == expected ? 0 : 1;
 }
 
@@ -117,22 +119,23 @@ inline std::vector<std::uint32_t> some_features(kernel_trial& trial, std::uint32
 
 /// Compares the first features and the last ones.
 [[gnu::cold]] inline double walk_up(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
-                      count = trial.constant(call, "count"), some = (std::min)(count, 32u);
-  const auto type = static_cast<kernels::element>(trial.constant(call, "weight_element"));
-  const auto values = trial.floats(columns), norm = trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns);
+  const auto c = plan::constants_of<kernels::walk_up_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::walk_up_kernel>;
+  const std::uint32_t columns = c.columns, rows = c.rows, count = c.count, some = (std::min)(count, 32u);
+  const auto type = static_cast<kernels::element>(c.weight_element);
+  const auto values = trial.floats(columns), norm = trial.weight<float>(call[at.norm_weight], 0, columns);
   const auto choice = some_features(trial, count, rows);
   std::vector<float> x(columns);
-  reference::rms_norm(values, norm, trial.real(call, "eps"), x);
+  reference::rms_norm(values, norm, c.eps, x);
   const gpu::buffer in = trial.filled(values, columns), list = trial.filled(choice, choice.size()),
                     out = trial.room(std::uint64_t{4} * count), memory = trial.filled(trial.state(), 0);
-  trial.run(call, {{"input", &in}, {"choice", &list}, {"output", &out}, {"state", &memory}});
+  trial.run(call, {{at.input, &in}, {at.choice, &list}, {at.output, &out}, {at.state, &memory}});
   double worst = 0;
   for (const std::uint32_t first : {0u, count - some}) {
     std::vector<float> expected(some);
     const std::uint64_t row = columns * reference::elements::size_bytes(type);
     for (std::uint32_t i = 0; i < some; ++i) {
-      const auto bytes = trial.weight<std::byte>(trial.operand(call, "weight"), choice[2 * (first + i)] * row, row);
+      const auto bytes = trial.weight<std::byte>(call[at.weight], choice[2 * (first + i)] * row, row);
       const std::array<std::uint32_t, 2> one{0, choice[2 * (first + i) + 1]};
       reference::walk_up(x, bytes, type, call.act(), one, std::span(expected).subspan(i, 1));
     }
@@ -142,19 +145,20 @@ inline std::vector<std::uint32_t> some_features(kernel_trial& trial, std::uint32
 }
 
 [[gnu::cold]] inline double walk_sum(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
-                      count = trial.constant(call, "count");
-  const auto type = static_cast<kernels::element>(trial.constant(call, "weight_element"));
+  const auto c = plan::constants_of<kernels::walk_sum_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::walk_sum_kernel>;
+  const std::uint32_t columns = c.columns, rows = c.rows, count = c.count;
+  const auto type = static_cast<kernels::element>(c.weight_element);
   auto values = trial.floats(count);
   for (std::size_t i = 64; i + 64 < values.size(); ++i) values[i] = 0;  // their vectors need not be read here
-  const bool listed = trial.constant(call, "listed") != 0;
+  const bool listed = c.listed != 0;
   const auto choice = listed ? some_features(trial, count, columns) : std::vector<std::uint32_t>{};
-  const std::uint32_t splits = trial.constant(call, "splits");
+  const std::uint32_t splits = c.splits;
   std::vector<float> expected = trial.floats(std::size_t{splits} * rows);
   const gpu::buffer in = trial.filled(values, count),
                     list = trial.filled(choice, (std::max<std::size_t>)(choice.size(), 1)),
                     out = trial.filled(expected, expected.size()), memory = trial.filled(trial.state(), 0);
-  trial.run(call, {{"input", &in}, {"choice", &list}, {"output", &out}, {"state", &memory}});
+  trial.run(call, {{at.input, &in}, {at.choice, &list}, {at.output, &out}, {at.state, &memory}});
   // A feature whose value is 0 adds nothing: the other vectors follow each other, with the number of zeros between them
   // that keeps each in its slot.
   const std::uint64_t row = rows * reference::elements::size_bytes(type);
@@ -164,24 +168,23 @@ inline std::vector<std::uint32_t> some_features(kernel_trial& trial, std::uint32
     choice_of_down.insert(choice_of_down.end(),
                           {static_cast<std::uint32_t>(values[i] == 0 ? 0 : down.size() / row), 0u});
     if (values[i] == 0 && !down.empty()) continue;
-    const auto bytes = trial.weight<std::byte>(trial.operand(call, "weight"), (listed ? choice[2 * i] : i) * row, row);
+    const auto bytes = trial.weight<std::byte>(call[at.weight], (listed ? choice[2 * i] : i) * row, row);
     down.insert(down.end(), bytes.begin(), bytes.end());
   }
-  reference::walk_sum(values, choice_of_down, down, type,
-                      trial.constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add), expected,
-                      splits);
+  reference::walk_sum(values, choice_of_down, down, type, c.epilogue == kernels::epilogue::add, expected, splits);
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 
 /// Traces every layer; some contributions are equal.
 [[gnu::cold]] inline double walk_trace(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t columns = trial.constant(call, "columns"), features = trial.constant(call, "features"),
-                      layers = trial.constant(call, "layers"), count = trial.constant(call, "count"),
-                      slot_count = trial.constant(call, "slots");
-  const std::uint32_t value_stride = trial.constant(call, "value_stride"),
-                      choice_stride = trial.constant(call, "choice_stride"), words = kernels::trace_words(count);
-  const bool listed = trial.constant(call, "listed") != 0;
-  const auto norms = trial.weight<float>(trial.operand(call, "norms"), 0, std::uint64_t{layers} * features);
+  const auto c = plan::constants_of<kernels::walk_trace_kernel>(call);
+  constexpr auto at = kernels::push_ids<kernels::walk_trace_kernel>;
+  const std::uint32_t columns = c.columns, features = c.features, layers = c.layers, count = c.count,
+                      slot_count = c.slot_count;
+  const std::uint32_t value_stride = c.value_stride, choice_stride = c.choice_stride,
+                      words = kernels::trace_words(count);
+  const bool listed = c.listed != 0;
+  const auto norms = trial.weight<float>(call[at.norms], 0, std::uint64_t{layers} * features);
   auto values = trial.floats(std::size_t{layers - 1} * value_stride + columns);
   for (std::size_t i = 2; i < values.size(); i += 3) values[i] = 0;
   const auto scores = trial.floats(values.size());
@@ -193,7 +196,7 @@ inline std::vector<std::uint32_t> some_features(kernel_trial& trial, std::uint32
   const gpu::buffer in = trial.filled(values, values.size()), gates = trial.filled(scores, scores.size()),
                     list = trial.filled(choice, choice.size()),
                     out = trial.room(std::uint64_t{4} * slot_count * layers * words), memory = trial.filled(first, 0);
-  trial.run(call, {{"values", &in}, {"gates", &gates}, {"choice", &list}, {"trace", &out}, {"state", &memory}});
+  trial.run(call, {{at.values, &in}, {at.gates, &gates}, {at.choice, &list}, {at.trace, &out}, {at.state, &memory}});
   double worst = 0;
   for (std::uint32_t layer = 0; layer < layers; ++layer) {
     std::vector<std::uint32_t> expected{kernel_trial::position, 7};

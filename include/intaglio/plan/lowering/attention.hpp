@@ -12,15 +12,16 @@ namespace intaglio::plan {
 template <class Kernel>
 struct attention_lowering : dispatch_builder {
   using constants = typename Kernel::constants;
+  static constexpr auto at = kernels::push_ids<Kernel>;
   using dispatch_builder::dispatch_builder;
   constants k{};
 
   constexpr void lower(const node& n) {
     d_->label.append("attention");
-    bind_value("query", n.in, false);
-    bind_cache(k, n, false);
-    bind_value("output", n.out, true);
-    bind_state();
+    bind_value(at.query, n.in, false);
+    bind_cache(at, k, n, false);
+    bind_value(at.output, n.out, true);
+    bind_state(at.state);
     k.heads = n.heads;
     k.kv_heads = n.kv_heads;
     k.head_dim = n.head_dim;
@@ -30,7 +31,7 @@ struct attention_lowering : dispatch_builder {
     k.ahead = n.ahead;
     if constexpr (requires { k.value_dim; }) k.value_dim = n.value_dim;
     if (n.sinks != ir::none) {
-      bind_norm(n.sinks, "sinks");
+      bind_norm(at.sinks, n.sinks);
       k.has_sinks = 1u;
     }
     if constexpr (Kernel::id == kernels::kernel::attention_chunk || Kernel::id == kernels::kernel::attention_f16)
@@ -52,10 +53,11 @@ struct attention_lowering : dispatch_builder {
     constexpr bool small_batch = Kernel::id == kernels::kernel::attention_batch;
     // Heads share reads of keys and values if there are enough workgroups without sharing.
     const std::uint32_t tokens =
-        c_.batched() ? c_.tokens : (std::min)(c_.tokens, c_.target.tile_tokens);  // most passes over drafts are short
-    const std::uint32_t most = !small_batch                                ? c_.target.attention_heads
-                               : n.heads * tokens > c_.target.chunk_groups ? kernels::attention_batch_heads
-                                                                           : 1;
+        c_.batched() ? c_.tokens
+                     : (std::min)(c_.tokens, c_.target.work.tile_tokens);  // most passes over drafts are short
+    const std::uint32_t most = !small_batch                                     ? c_.target.work.attention_heads
+                               : n.heads * tokens > c_.target.work.chunk_groups ? kernels::attention_batch_heads
+                                                                                : 1;
     std::uint32_t together = (std::max)(1u, (std::min)(most, n.heads / n.kv_heads));
     while (n.heads / n.kv_heads % together != 0) --together;
     k.heads_together = together;
@@ -66,12 +68,12 @@ struct attention_lowering : dispatch_builder {
       const std::uint32_t splits = c_.splits(n.window, n.ahead);
       k.splits = splits;
       if (splits > 1) {
-        bind("partials", {region::arena, 0, partials()},
+        bind(at.partials, {region::arena, 0, partials()},
              kernels::attention_partial_bytes(c_.tokens, n.heads, splits, n.value_width()), true);
-        bind("counters", {region::state, 0, counters_offset()}, kernels::attention_counter_bytes(c_.tokens, n.heads),
+        bind(at.counters, {region::state, 0, counters_offset()}, kernels::attention_counter_bytes(c_.tokens, n.heads),
              true);
       }
-      d_->subgroups = c_.target.attention_subgroups;
+      d_->subgroups = c_.target.work.attention_subgroups;
       d_->groups = {n.heads / together, c_.tokens, splits};
     }
   }

@@ -12,17 +12,18 @@ namespace intaglio::plan {
 template <class Kernel>
 struct dense_lowering : dispatch_builder {
   using constants = typename Kernel::constants;
+  static constexpr auto at = kernels::push_ids<Kernel>;
   using dispatch_builder::dispatch_builder;
   constants k{};
 
   constexpr void lower(const node& n) {
     label(n);
     const weight w = matrix(n.weights[0]);
-    bind_value("input", n.in, false);
-    if (n.norm != ir::none) bind_norm(n.norm);
-    bind_weight("weight", w);
-    bind_value("output", n.out, true);
-    bind_state();
+    bind_value(at.input, n.in, false);
+    bind_norm_before(at, n);
+    bind_weight(at.weight, w);
+    bind_value(at.output, n.out, true);
+    bind_state(at.state);
     k.columns = w.columns;
     k.rows = w.rows;
     k.weight_element = w.codec;
@@ -34,16 +35,17 @@ struct dense_lowering : dispatch_builder {
  private:
   constexpr void share_groups(const node& n, const weight& w) {
     k.eps = n.eps;
-    d_->subgroups = c_.target.head_subgroups;
-    d_->groups = {(std::min)(enough_groups(c_.target.head_groups, w), (w.rows + d_->subgroups - 1) / d_->subgroups),
-                  c_.tokens, 1};
+    d_->subgroups = c_.target.work.head_subgroups;
+    d_->groups = {
+        (std::min)(enough_groups(c_.target.work.head_groups, w), (w.rows + d_->subgroups - 1) / d_->subgroups),
+        c_.tokens, 1};
   }
   /// Gives each subgroup a group of rows. Workgroups are narrow, because the sums take many registers.
   constexpr void share_rows(const weight& w) {
     const std::uint32_t row_groups = (w.rows + kernels::dense_batch_rows - 1) / kernels::dense_batch_rows;
     k.tile_tokens = c_.tile_tokens();
     d_->subgroups = 4;
-    d_->groups = {(std::min)((row_groups + d_->subgroups - 1) / d_->subgroups, c_.target.head_groups),
+    d_->groups = {(std::min)((row_groups + d_->subgroups - 1) / d_->subgroups, c_.target.work.head_groups),
                   (c_.tokens + c_.tile_tokens() - 1) / c_.tile_tokens(), 1};
   }
 

@@ -14,6 +14,7 @@ namespace intaglio::plan {
 template <class Kernel>
 struct coded_lowering : dispatch_builder {
   using constants = typename Kernel::constants;
+  static constexpr auto at = kernels::push_ids<Kernel>;
   using dispatch_builder::dispatch_builder;
   constants k{};
 
@@ -27,18 +28,18 @@ struct coded_lowering : dispatch_builder {
       w.bytes = kernels::matmul_weight_bytes(w.codec, w.rows, w.columns);
     }
     if constexpr (is_chunk)
-      bind_f16("input", n.in, w.columns, n.list_tokens == 0 ? c_.tokens : lists(n) * n.list_tokens, false);
-    else bind_value("input", n.in, false);
-    if (n.norm != ir::none) bind_norm(n.norm);
-    bind_weight("weight", w);
-    bind_value("output", n.out, true);
+      bind_f16(at.input, at.factors, n.in, w.columns, n.list_tokens == 0 ? c_.tokens : lists(n) * n.list_tokens, false);
+    else bind_value(at.input, n.in, false);
+    bind_norm_before(at, n);
+    bind_weight(at.weight, w);
+    bind_value(at.output, n.out, true);
     if (n.stream != ir::none)
       note({region::arena, 0, placement_.offset(n.stream)},
            value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
-    bind_state();
+    bind_state(at.state);
     if (n.epilogue == kernels::epilogue::rope_cache) {
-      bind_cache(k, n, true);
-      bind_rope(n);
+      bind_cache(at, k, n, true);
+      bind_rope(at.rope, n);
       k.head_dim = n.head_dim;
       k.q_size = w.source_rows[0];
       k.kv_size = w.source_rows[1];
@@ -50,7 +51,8 @@ struct coded_lowering : dispatch_builder {
     k.codec = w.codec;
     k.epilogue = n.epilogue;
     if (n.epilogue == kernels::epilogue::gated) d_->activation = &*n.act;
-    if (n.gates != ir::none) bind_value("gates", n.gates, true);
+    if constexpr (requires { at.gates; })
+      if (n.gates != ir::none) bind_value(at.gates, n.gates, true);
     if constexpr (is_chunk) n.experts != 0 ? tile_lists(n, rows) : tile_f16(w);
     else if constexpr (is_small_batch) share_tokens(n, rows);
     else share_groups(n, w, rows, outputs);
@@ -67,10 +69,10 @@ struct coded_lowering : dispatch_builder {
   static constexpr std::uint64_t most_staged_bytes = 24576;
   /// Binds the experts of each token, or the lists of each expert's tokens.
   constexpr void bind_experts(const node& n, const weight& w) {
-    if (n.list_tokens != 0)
-      bind(is_small_batch || is_chunk ? "tiles" : "choice", {region::arena, 0, placement_.offset(n.choice)},
-           list_bytes(n), false);
-    else bind_value("choice", n.choice, false);
+    const operand lists_of{region::arena, 0, placement_.offset(n.choice)};
+    if constexpr (is_small_batch || is_chunk) bind(at.tiles, lists_of, list_bytes(n), false);
+    else if (n.list_tokens != 0) bind(at.choice, lists_of, list_bytes(n), false);
+    else bind_value(at.choice, n.choice, false);
     k.experts_used = n.top_k;
     if constexpr (!is_chunk)
       k.own_input =
@@ -88,10 +90,10 @@ struct coded_lowering : dispatch_builder {
     k.tile_tokens = tile;
     // Staging more than every device can hold pays off where a device can: a down projection of 7B takes 46 KiB.
     k.staged = kernels::matmul_staged_bytes(w.codec, w.columns, tile) <= most_staged_bytes ? 1u
-               : c_.tokens == 1 && c_.target.matmul_subgroups > 1                          ? kernels::staged_where_room
+               : c_.tokens == 1 && c_.target.work.matmul_subgroups > 1                     ? kernels::staged_where_room
                                                                                            : 0u;
     const std::uint32_t row_groups = (rows + 3) / 4;
-    d_->subgroups = c_.target.matmul_subgroups;
+    d_->subgroups = c_.target.work.matmul_subgroups;
     if (c_.tokens == 1 && d_->subgroups > 1 &&
         !kernels::is_dense(w.codec)) {  // on GPUs each workgroup prepares x, so fewer and wider ones are faster
       d_->subgroups *= 2;
@@ -100,12 +102,12 @@ struct coded_lowering : dispatch_builder {
       const std::uint32_t most =
           outputs == 1 ? row_groups
                        : (std::max)((row_groups + d_->subgroups - 1) / d_->subgroups,
-                                    (std::min)(row_groups, (c_.target.matmul_groups + outputs - 1) / outputs));
-      d_->groups = {(std::min)((c_.target.matmul_groups + 1) / 2, most), outputs, 1};
+                                    (std::min)(row_groups, (c_.target.work.matmul_groups + outputs - 1) / outputs));
+      d_->groups = {(std::min)((c_.target.work.matmul_groups + 1) / 2, most), outputs, 1};
       return;
     }
     const std::uint32_t wanted =
-        c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : c_.target.chunk_matmul_groups;
+        c_.tokens == 1 ? enough_groups(c_.target.work.matmul_groups, w) : c_.target.work.chunk_matmul_groups;
     d_->groups = {(std::min)(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups),
                   n.list_tokens != 0 ? lists(n) : (c_.tokens + tile - 1) / tile * outputs, 1};
   }
@@ -134,8 +136,8 @@ struct coded_lowering : dispatch_builder {
                                                         : 128;
     d_->groups = {(c_.tokens + tile_tokens - 1) / tile_tokens, (w.rows + tile_rows - 1) / tile_rows, 1};
     d_->subgroups = small_batch ? tile_tokens / 8
-                    : tile_tokens == 128 && 2 * d_->groups[0] * d_->groups[1] <= c_.target.chunk_groups ? 8
-                                                                                                        : 4;
+                    : tile_tokens == 128 && 2 * d_->groups[0] * d_->groups[1] <= c_.target.work.chunk_groups ? 8
+                                                                                                             : 4;
     k.tile_tokens = tile_tokens;
     k.tile_rows = tile_rows;
     k.max_tokens = c_.tokens;

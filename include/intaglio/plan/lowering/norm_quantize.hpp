@@ -9,16 +9,17 @@ namespace intaglio::plan {
 template <>
 struct lowering_of<kernels::norm_quantize_kernel> : dispatch_builder {
   using constants = kernels::norm_quantize_kernel::constants;
+  static constexpr auto at = kernels::push_ids<kernels::norm_quantize_kernel>;
   using dispatch_builder::dispatch_builder;
   constants k{};
 
   constexpr void lower(const node& n) {
     if (n.norm != ir::none) d_->label.append(tensor(n.norm).name.view());
-    bind_value("input", n.in, false);
-    if (n.norm != ir::none) bind_norm(n.norm);
-    bind_value("output", n.out, true);
-    bind_factors(n.out, true);
-    bind_state();
+    bind_value(at.input, n.in, false);
+    if (n.norm != ir::none) bind_norm(at.norm_weight, n.norm);
+    bind_value(at.output, n.out, true);
+    bind_factors(at.factors, n.out, true);
+    bind_state(at.state);
     if (n.prologue == kernels::prologue::quantize) k.prologue = n.prologue;
     k.width = width(n.in);
     k.eps = n.eps;

@@ -15,17 +15,17 @@ class pages_lowering : public dispatch_builder {
   constexpr dispatch move(const ir::op& o) {
     dispatch d{.kernel = kernels::kernel::pages, .block = o.block};
     d_ = &d;
-    face_ = &kernels::pages_interface;
+    constexpr auto at = kernels::push_ids<kernels::pages_kernel>;
     d.label.append("pages");
     const lowering_context alone{c_.config, c_.target, 1, c_.max_tokens, c_.context};
     const std::uint32_t own = alone.cache_positions(o.window), pool = c_.cache_positions(o.window);
     const layer_cache from = cache_for(o.kv_heads, o.head_dim, o.value_dim, own, o.window, c_.target),
                       to = cache_for(o.kv_heads, o.head_dim, o.value_dim, pool, o.window, c_.target);
-    bind("keys", {region::keys, 0, 0}, from.key_bytes, true);
-    bind("values", {region::values, 0, 0}, from.value_bytes, true);
-    bind("pool_keys", {region::pool_keys, 0, 0}, to.key_bytes, true);
-    bind("pool_values", {region::pool_values, 0, 0}, to.value_bytes, true);
-    bind("state", {region::state, 0, 0}, c_.state_bytes(), false);
+    bind(at.keys, {region::keys, 0, 0}, from.key_bytes, true);
+    bind(at.values, {region::values, 0, 0}, from.value_bytes, true);
+    bind(at.pool_keys, {region::pool_keys, 0, 0}, to.key_bytes, true);
+    bind(at.pool_values, {region::pool_values, 0, 0}, to.value_bytes, true);
+    bind(at.state, {region::state, 0, 0}, c_.state_bytes(), false);
     kernels::pages_kernel::constants k{};
     k.head_dim = o.head_dim;
     k.value_dim = o.value_dim;
@@ -35,7 +35,7 @@ class pages_lowering : public dispatch_builder {
     k.slot_words = c_.slot_words();
     k.page_size = c_.batch.page_size;
     k.slot_count = c_.batch.slot_count;
-    d.subgroups = c_.target.embed_subgroups;
+    d.subgroups = c_.target.work.embed_subgroups;
     const std::uint32_t chunk = (std::min)(c_.target.prefill_tokens, c_.context);
     d.groups = {(chunk + kernels::cache_octet - 1) / kernels::cache_octet, o.kv_heads, 1};
     kernels::store(k, d.specialization);

@@ -9,6 +9,7 @@ namespace intaglio::plan {
 template <>
 struct lowering_of<kernels::quantize_f16_kernel> : dispatch_builder {
   using constants = kernels::quantize_f16_kernel::constants;
+  static constexpr auto at = kernels::push_ids<kernels::quantize_f16_kernel>;
   using dispatch_builder::dispatch_builder;
   constants k{};
 
@@ -18,12 +19,12 @@ struct lowering_of<kernels::quantize_f16_kernel> : dispatch_builder {
                         rows = listed ? lists(n) * n.list_tokens : c_.tokens;
     d_->label.append(n.norm != ir::none ? tensor(n.norm).name.view()
                                         : graph_.values[static_cast<std::size_t>(n.in)].name.view());
-    bind_value("input", n.in, false);
-    if (n.norm != ir::none) bind_norm(n.norm);
-    bind_f16("output", n.out, columns, rows, true);
-    bind_state();
+    bind_value(at.input, n.in, false);
+    if (n.norm != ir::none) bind_norm(at.norm_weight, n.norm);
+    bind_f16(at.output, at.factors, n.out, columns, rows, true);
+    bind_state(at.state);
     if (listed) {
-      bind("tiles", {region::arena, 0, placement_.offset(n.choice)}, list_bytes(n), false);
+      bind(at.tiles, {region::arena, 0, placement_.offset(n.choice)}, list_bytes(n), false);
       k.experts_used = n.top_k;
       k.own_input = width(n.in) == columns && n.top_k != 1 ? 0u : 1u;
       k.list_tokens = n.list_tokens;

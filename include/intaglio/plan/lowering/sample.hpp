@@ -28,19 +28,19 @@ class sampling_lowering : public dispatch_builder {
   /// @param head the dispatch that computes the logits
   constexpr dispatch sampler(const dispatch& head, std::uint64_t logits, std::uint64_t scratch, std::uint64_t drawn) {
     using constants = kernels::sample_kernel::constants;
+    constexpr auto at = kernels::push_ids<kernels::sample_kernel>;
     constants k{};
     dispatch d{.kernel = kernels::kernel::sample};
     d_ = &d;
-    face_ = &kernels::sample_interface;
-    d.subgroups = (std::max)(c_.target.sample_subgroups, kernels::least_sample_subgroups(c_.config.vocab_size));
+    d.subgroups = (std::max)(c_.target.work.sample_subgroups, kernels::least_sample_subgroups(c_.config.vocab_size));
     d.label.append("sample");
     const bool drafts = c_.tokens > 1 && !c_.batched();
-    bind("logits", {region::arena, 0, logits}, std::uint64_t{4} * c_.config.vocab_size * c_.tokens, false);
-    bind("scratch", {region::arena, 0, scratch},
+    bind(at.logits, {region::arena, 0, logits}, std::uint64_t{4} * c_.config.vocab_size * c_.tokens, false);
+    bind(at.scratch, {region::arena, 0, scratch},
          kernels::sample_scratch_bytes(c_.config.vocab_size, c_.sample_slice()) * c_.tokens, true);
-    bind("state", {region::state, 0, 0}, c_.state_bytes(), !drafts);
-    if (drafts) bind("drawn", {region::arena, 0, drawn}, std::uint64_t{4} * c_.tokens, true);
-    else bind("ring", {region::ring, 0, 0}, std::uint64_t{4} * c_.target.ring_size * c_.tokens, true);
+    bind(at.state, {region::state, 0, 0}, c_.state_bytes(), !drafts);
+    if (drafts) bind(at.drawn, {region::arena, 0, drawn}, std::uint64_t{4} * c_.tokens, true);
+    else bind(at.ring, {region::ring, 0, 0}, std::uint64_t{4} * c_.target.ring_size * c_.tokens, true);
     k.vocab_size = c_.config.vocab_size;
     k.ring_size = c_.target.ring_size;
     k.context = c_.context;
@@ -48,14 +48,12 @@ class sampling_lowering : public dispatch_builder {
     k.draws = drafts ? c_.tokens : 1u;
     k.slot_words = c_.slot_words();
     k.slice = c_.sample_slice();
-    if (c_.target.sample_slices)
-      bind("counters", {region::state, 0, c_.sample_counters()}, kernels::sample_counter_bytes(c_.tokens), true);
-    d.groups = {c_.target.sample_slices ? kernels::sample_lists(c_.config.vocab_size, c_.sample_slice()) : 1u,
+    if (c_.target.work.sample_slices)
+      bind(at.counters, {region::state, 0, c_.sample_counters()}, kernels::sample_counter_bytes(c_.tokens), true);
+    d.groups = {c_.target.work.sample_slices ? kernels::sample_lists(c_.config.vocab_size, c_.sample_slice()) : 1u,
                 c_.tokens, 1};
-    const kernels::kernel_interface& of_head = kernels::interface_of(head.kernel);
-    const std::size_t firsts = of_head.push_index("firsts");
-    if (firsts < of_head.push_count() && head.push[firsts].where != region::none) {
-      bind("firsts", {region::arena, 0, head.push[firsts].offset}, first_bytes(head.groups[0]), false);
+    if (const operand firsts = firsts_of(head); firsts.where != region::none) {
+      bind(at.firsts, {region::arena, 0, firsts.offset}, first_bytes(head.groups[0]), false);
       k.first_count = head.groups[0];
     }
     kernels::store(k, d.specialization);
@@ -65,14 +63,14 @@ class sampling_lowering : public dispatch_builder {
   /// The last dispatch of a pass over drafts, after the sampler: accepts drafts.
   constexpr dispatch acceptor(std::uint64_t drawn) {
     using constants = kernels::accept_kernel::constants;
+    constexpr auto at = kernels::push_ids<kernels::accept_kernel>;
     constants k{};
     dispatch d{.kernel = kernels::kernel::accept};
     d_ = &d;
-    face_ = &kernels::accept_interface;
     d.label.append("accept");
-    bind("drawn", {region::arena, 0, drawn}, std::uint64_t{4} * c_.tokens, false);
-    bind("state", {region::state, 0, 0}, counters_offset(), true);
-    bind("ring", {region::ring, 0, 0}, kernels::ring_bytes(c_.target.ring_size), true);
+    bind(at.drawn, {region::arena, 0, drawn}, std::uint64_t{4} * c_.tokens, false);
+    bind(at.state, {region::state, 0, 0}, counters_offset(), true);
+    bind(at.ring, {region::ring, 0, 0}, kernels::ring_bytes(c_.target.ring_size), true);
     k.ring_size = c_.target.ring_size;
     k.context = c_.context;
     k.max_tokens = c_.max_tokens;
@@ -84,21 +82,17 @@ class sampling_lowering : public dispatch_builder {
   /// Has each workgroup of a head write its first token in the sampler's order.
   constexpr void keep_firsts(dispatch& head, std::uint64_t firsts) {
     d_ = &head;
-    face_ = &kernels::interface_of(head.kernel);
-    bind("firsts", {region::arena, 0, firsts}, first_bytes(head.groups[0]), true);
-    kernels::visit(head.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
-      using constants = typename Kernel::constants;
-      if constexpr (requires { &constants::keeps_firsts; }) {
-        constants k = kernels::constants_of<Kernel>(head.specialization);
-        k.keeps_firsts = 1;
-        kernels::store(k, head.specialization);
-      }
-    });
+    const auto keep = [&]<class Kernel>(std::type_identity<Kernel>) {
+      bind(kernels::push_ids<Kernel>.firsts, {region::arena, 0, firsts}, first_bytes(head.groups[0]), true);
+      if constexpr (requires { &Kernel::constants::keeps_firsts; })
+        change_constants<Kernel>(head, [](auto& k) { k.keeps_firsts = 1; });
+    };
+    kernels::visit(head.kernel, keep, kernels::first_token_kernels{});
   }
 
   /// A head in two steps. It gives the logits of dense_matmul where they are needed. @param head its dispatch in one
   /// step
-  constexpr std::array<dispatch, 2> screened(const node& n, const dispatch& head, const head_values& at) {
+  constexpr std::array<dispatch, 2> screened(const node& n, const dispatch& head, const head_values& values) {
     kernels::head_screen_kernel::constants screened{};
     kernels::head_rescore_kernel::constants rescored{};
     weight codes = matrix(n.weights[0]), scales = codes;
@@ -106,32 +100,33 @@ class sampling_lowering : public dispatch_builder {
     codes.bytes = std::uint64_t{codes.rows} * codes.columns, scales.bytes = std::uint64_t{4} * codes.rows;
     std::array<dispatch, 2> out{head, head};
     const std::uint64_t logits_bytes = std::uint64_t{4} * codes.rows;
-    const std::uint64_t logits = head.push[kernels::dense_matmul_interface.push_index("output")].offset;
+    const std::uint64_t logits = head[kernels::push_ids<kernels::dense_matmul_kernel>.output].offset;
     const auto start = [&]<class Kernel>(dispatch& d, std::type_identity<Kernel>) {
       d.kernel = Kernel::id;
       d.rule = rule_index("screened_head");
       d.push = {}, d.specialization = {}, d.accesses = {}, d.access_count = 0, d.weight_bytes = 0;
       d_ = &d;
-      face_ = &Kernel::face;
     };
+    constexpr auto at = kernels::push_ids<kernels::head_screen_kernel>;
+    constexpr auto to = kernels::push_ids<kernels::head_rescore_kernel>;
     start(out[0], std::type_identity<kernels::head_screen_kernel>{});
-    bind_value("input", n.in, false);
-    bind_norm(n.norm);
-    bind_weight("codes", codes);
-    bind_weight("scales", scales);
-    bind("bounds", {region::arena, 0, logits}, logits_bytes, true);
-    bind("y", {region::arena, 0, at.y}, std::uint64_t{4} * codes.columns, true);
-    bind("lowest", {region::arena, 0, at.lowest}, std::uint64_t{4} * head.groups[0], true);
-    bind_state();
+    bind_value(at.input, n.in, false);
+    bind_norm(at.norm_weight, n.norm);
+    bind_weight(at.codes, codes);
+    bind_weight(at.scales, scales);
+    bind(at.bounds, {region::arena, 0, logits}, logits_bytes, true);
+    bind(at.y, {region::arena, 0, values.y}, std::uint64_t{4} * codes.columns, true);
+    bind(at.lowest, {region::arena, 0, values.lowest}, std::uint64_t{4} * head.groups[0], true);
+    bind_state(at.state);
     screened.eps = n.eps;
     start(out[1], std::type_identity<kernels::head_rescore_kernel>{});
-    bind("y", {region::arena, 0, at.y}, std::uint64_t{4} * codes.columns, false);
-    bind_weight("weight", matrix(n.weights[0]));
+    bind(to.y, {region::arena, 0, values.y}, std::uint64_t{4} * codes.columns, false);
+    bind_weight(to.weight, matrix(n.weights[0]));
     d_->weight_bytes = 0;  // in most passes it reads only a few rows
-    bind("bounds", {region::arena, 0, logits}, logits_bytes, true);
-    bind("lowest", {region::arena, 0, at.lowest}, std::uint64_t{4} * head.groups[0], false);
-    bind("firsts", {region::arena, 0, at.firsts}, first_bytes(head.groups[0]), true);
-    bind_state();
+    bind(to.bounds, {region::arena, 0, logits}, logits_bytes, true);
+    bind(to.lowest, {region::arena, 0, values.lowest}, std::uint64_t{4} * head.groups[0], false);
+    bind(to.firsts, {region::arena, 0, values.firsts}, first_bytes(head.groups[0]), true);
+    bind_state(to.state);
     rescored.weight_element = codes.codec;
     rescored.lowest_count = head.groups[0];
     screened.columns = rescored.columns = codes.columns;
@@ -142,6 +137,12 @@ class sampling_lowering : public dispatch_builder {
   }
 
  private:
+  /// Where a head writes the first tokens of its workgroups; none if it does not.
+  static constexpr operand firsts_of(const dispatch& head) {
+    operand out;
+    with_constants(head, kernels::first_token_kernels{}, [&](const auto&, const auto& at) { out = head[at.firsts]; });
+    return out;
+  }
   static constexpr std::uint64_t first_bytes(std::uint32_t groups) { return std::uint64_t{8} * groups; }
 };
 

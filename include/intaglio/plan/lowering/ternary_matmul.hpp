@@ -12,6 +12,7 @@ namespace intaglio::plan {
 template <class Kernel>
 struct ternary_lowering : dispatch_builder {
   using constants = typename Kernel::constants;
+  static constexpr auto at = kernels::push_ids<Kernel>;
   using dispatch_builder::dispatch_builder;
   constants k{};
 
@@ -24,18 +25,19 @@ struct ternary_lowering : dispatch_builder {
     scales.layout = weight_layout::ternary_scales;
     scales.bytes = std::uint64_t{4} * n.weight_count;
 
-    bind_value("input", n.in, false);
-    if (n.norm != ir::none) bind_norm(n.norm);
-    if (n.prologue == kernels::prologue::quantized) bind_factors(n.in, false);
-    bind_weight("weight", w);
-    bind_weight("scales", scales);
-    if (n.out != ir::none) bind_value("output", n.out, true);
+    bind_value(at.input, n.in, false);
+    bind_norm_before(at, n);
+    if constexpr (requires { at.factors; })
+      if (n.prologue == kernels::prologue::quantized) bind_factors(at.factors, n.in, false);
+    bind_weight(at.weight, w);
+    bind_weight(at.scales, scales);
+    if (n.out != ir::none) bind_value(at.output, n.out, true);
     if (n.stream != ir::none)
       note({region::arena, 0, placement_.offset(n.stream)},
            value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
-    bind_state();
+    bind_state(at.state);
     if (n.epilogue == kernels::epilogue::rope_cache) {
-      bind_cache(k, n, true);
+      bind_cache(at, k, n, true);
       k.head_dim = n.head_dim;
       k.q_size = w.source_rows[0];
       k.kv_size = w.source_rows[1];
@@ -69,14 +71,14 @@ struct ternary_lowering : dispatch_builder {
                                : Kernel::id == kernels::kernel::ternary_matmul ? c_.ternary_tile_tokens()
                                                                                : c_.tile_tokens();
     k.tile_tokens = tile;
-    d_->subgroups = c_.target.matmul_subgroups;
+    d_->subgroups = c_.target.work.matmul_subgroups;
     // In a chunk the lanes of a workgroup's subgroup, 4 at least, walk all tiles for two groups each, and then each
     // lane reduces up to 32 sums. That takes no more loop iterations than llvmpipe allows.
     const std::uint64_t turns = (std::uint64_t{row_groups} / 8 + 1) * (w.columns / 16 + 48),
-                        least = c_.target.unrolled ? (turns + 59'999) / 60'000 : 1;
-    const std::uint32_t wanted = c_.tokens == 1
-                                     ? enough_groups(c_.target.matmul_groups, w)
-                                     : (std::max)(c_.target.chunk_matmul_groups, static_cast<std::uint32_t>(least));
+                        least = c_.target.work.unrolled ? (turns + 59'999) / 60'000 : 1;
+    const std::uint32_t wanted =
+        c_.tokens == 1 ? enough_groups(c_.target.work.matmul_groups, w)
+                       : (std::max)(c_.target.work.chunk_matmul_groups, static_cast<std::uint32_t>(least));
     d_->groups = {(std::min)(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile,
                   1};
   }
@@ -84,7 +86,7 @@ struct ternary_lowering : dispatch_builder {
   /// Gives each workgroup one row group, with the number of subgroups (of 32) that leaves none idle longer than the
   /// others.
   constexpr void share_columns(const weight& w) {
-    const std::uint32_t tiles = w.columns / 16, most = 32 * c_.target.matmul_subgroups,
+    const std::uint32_t tiles = w.columns / 16, most = 32 * c_.target.work.matmul_subgroups,
                         rounds = (tiles + most - 1) / most;
     k.tile_tokens = c_.tile_tokens();
     k.tile_rows = 4u;
@@ -95,7 +97,7 @@ struct ternary_lowering : dispatch_builder {
   /// Tiles of 64 tokens with 128 rows, or 64 where there would be too few tiles, with 4 subgroups.
   constexpr void tile_chunk(const weight& w) {
     const std::uint32_t tile_tokens = 64, token_tiles = (c_.tokens + tile_tokens - 1) / tile_tokens;
-    const std::uint32_t tile_rows = (w.rows + 127) / 128 * token_tiles >= c_.target.chunk_groups ? 128 : 64;
+    const std::uint32_t tile_rows = (w.rows + 127) / 128 * token_tiles >= c_.target.work.chunk_groups ? 128 : 64;
     k.tile_tokens = tile_tokens;
     k.tile_rows = tile_rows;
     k.max_tokens = c_.tokens;

@@ -9,6 +9,7 @@ namespace intaglio::plan {
 template <>
 struct lowering_of<kernels::turn_kernel> : dispatch_builder {
   using constants = kernels::turn_kernel::constants;
+  static constexpr auto at = kernels::push_ids<kernels::turn_kernel>;
   using dispatch_builder::dispatch_builder;
   constants k{};
 
@@ -19,20 +20,20 @@ struct lowering_of<kernels::turn_kernel> : dispatch_builder {
                                                             : "rope");
     bind_qkv(n);
     if (n.norms != kernels::turn_norms::none) {
-      bind_norm(n.norm, "q_norm");
-      if (n.kv_heads != 0) bind_norm(n.weights[0], "k_norm");
+      bind_norm(at.q_norm, n.norm);
+      if (n.kv_heads != 0) bind_norm(at.k_norm, n.weights[0]);
     }
     if (n.value_dim != 0) {
-      bind_norm(n.norm, "k_norm");
-      bind_value("latent_query", n.up_in, false);
+      bind_norm(at.k_norm, n.norm);
+      bind_value(at.latent_query, n.up_in, false);
       k.latent = n.value_dim;
     }
     bind_biases(n);
-    bind_value("output", n.out, true);
-    bind_state();
-    if (n.kv_heads != 0) bind_cache(k, n, true);
+    bind_value(at.output, n.out, true);
+    bind_state(at.state);
+    if (n.kv_heads != 0) bind_cache(at, k, n, true);
     else set_slots(k);
-    bind_rope(n);
+    bind_rope(at.rope, n);
     k.v_norm = n.v_norm ? 1u : 0u;
     k.heads = n.heads;
     k.kv_heads = n.kv_heads;
@@ -47,25 +48,25 @@ struct lowering_of<kernels::turn_kernel> : dispatch_builder {
   /// Binds q, k and v: as three values, as one stacked value, or as q and k stacked and v apart.
   constexpr void bind_qkv(const node& n) {
     const std::uint32_t q = n.heads * n.head_dim, kv = n.kv_heads * n.head_dim;
-    bind_value("q", n.in, false);
+    bind_value(at.q, n.in, false);
     k.q_stride = n.kv_heads == 0 ? q : 0;
     if (n.kv_heads == 0) return;
     const std::uint32_t stacked = q + (n.k_in == ir::none ? kv : 0) + (n.v_in == ir::none ? kv : 0);
-    const std::uint64_t at = placement_.offset(n.in), bytes = std::uint64_t{4} * c_.tokens * stacked;
-    const auto bind_next = [&](std::string_view name, std::uint32_t constants::*stride, ir::value_id own,
+    const std::uint64_t first = placement_.offset(n.in), bytes = std::uint64_t{4} * c_.tokens * stacked;
+    const auto bind_next = [&](kernels::push_id to, std::uint32_t constants::*stride, ir::value_id own,
                                std::uint32_t behind) {
-      if (own != ir::none) bind_value(name, own, false);
-      else bind(name, {region::arena, 0, at + std::uint64_t{4} * behind}, bytes - std::uint64_t{4} * behind, false);
+      if (own != ir::none) bind_value(to, own, false);
+      else bind(to, {region::arena, 0, first + std::uint64_t{4} * behind}, bytes - std::uint64_t{4} * behind, false);
       k.*stride = own != ir::none ? width(own) : stacked;
     };
     k.q_stride = stacked;
-    bind_next("k", &constants::k_stride, n.k_in, q);
-    bind_next("v", &constants::v_stride, n.v_in, q + kv);
+    bind_next(at.k, &constants::k_stride, n.k_in, q);
+    bind_next(at.v, &constants::v_stride, n.v_in, q + kv);
   }
   /// Binds the biases of q, k and v, stored one after the other.
   constexpr void bind_biases(const node& n) {
     if (n.biases[0] == ir::none) return;
-    bind_vectors("bias", n.biases);
+    bind_vectors(at.bias, n.biases);
     k.biased = 1u;
   }
 };

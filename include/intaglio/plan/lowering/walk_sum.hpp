@@ -9,6 +9,7 @@ namespace intaglio::plan {
 template <>
 struct lowering_of<kernels::walk_sum_kernel> : dispatch_builder {
   using constants = kernels::walk_sum_kernel::constants;
+  static constexpr auto at = kernels::push_ids<kernels::walk_sum_kernel>;
   using dispatch_builder::dispatch_builder;
   constants k{};
 
@@ -24,15 +25,15 @@ struct lowering_of<kernels::walk_sum_kernel> : dispatch_builder {
     down.sources[0] = t.name;
     down.source_rows[0] = t.rows;
     down.bytes = std::uint64_t{t.rows} * t.columns * kernels::info(down.codec).block_bytes;
-    bind_value("input", n.in, false);
-    bind_weight("weight", down);
+    bind_value(at.input, n.in, false);
+    bind_weight(at.weight, down);
     d_->weight_bytes -= down.bytes - down.bytes / down.columns * n.nearest;
-    if (n.choice != ir::none) bind_value("choice", n.choice, false);
-    bind_value("output", n.out, true);
+    if (n.choice != ir::none) bind_value(at.choice, n.choice, false);
+    bind_value(at.output, n.out, true);
     if (n.stream != ir::none)
       note({region::arena, 0, placement_.offset(n.stream)},
            value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
-    bind_state();
+    bind_state(at.state);
     k.columns = down.columns;
     k.rows = down.rows;
     k.count = n.nearest;
@@ -42,7 +43,7 @@ struct lowering_of<kernels::walk_sum_kernel> : dispatch_builder {
     const std::uint32_t stripe = n.parts == 1 ? 32 : 64;
     k.stripe = stripe;
     k.splits = n.parts;
-    d_->subgroups = c_.target.sample_subgroups;
+    d_->subgroups = c_.target.work.sample_subgroups;
     if (n.parts != 1) d_->subgroups = (std::min)(d_->subgroups, 8u);
     d_->groups = {(down.rows + stripe - 1) / stripe, n.parts, 1};
   }

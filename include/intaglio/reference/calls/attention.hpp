@@ -8,44 +8,46 @@
 namespace intaglio::reference {
 
 /// Attention in a plan. The kernels' forms differ only in how they divide the work.
-struct attention_call : dispatch_call {
-  using dispatch_call::dispatch_call;
+template <class Kernel>
+struct attention_call : kernel_call<Kernel> {
+  using kernel_call<Kernel>::kernel_call, kernel_call<Kernel>::at, kernel_call<Kernel>::k, kernel_call<Kernel>::tokens;
 
   void run() {
     attention_shape shape{
-        constant("heads"),
-        constant("kv_heads"),
-        constant("head_dim"),
-        constant("context"),
-        element("cache_element"),
-        real("scale"),
-        constant("window"),
-        constant("ahead"),
-        constant("ring") != 0,
-        real("softcap"),
-        constant("has_sinks") != 0 ? weight<float>("sinks").first(constant("heads")) : std::span<const float>{}};
-    if (d.kernel != kernels::kernel::attention_batch) shape.value_dim = constant("value_dim");
+        k.heads,
+        k.kv_heads,
+        k.head_dim,
+        k.context,
+        k.cache_element,
+        k.scale,
+        k.window,
+        k.ahead,
+        k.ring != 0,
+        k.softcap,
+        k.has_sinks != 0 ? this->template weight<float>(at.sinks).first(k.heads) : std::span<const float>{}};
+    if constexpr (requires { k.value_dim; }) shape.value_dim = k.value_dim;
     const std::size_t heads = std::size_t{tokens()} * shape.heads;
-    reference::attention(shape, memory<float>("query").first(heads * shape.head_dim), memory<std::byte>("keys"),
-                         memory<std::byte>("values"), position(), tokens(),
-                         memory<float>("output").first(heads * shape.value_width()));
+    reference::attention(shape, this->template memory<float>(at.query).first(heads * shape.head_dim),
+                         this->template memory<std::byte>(at.keys), this->template memory<std::byte>(at.values),
+                         this->position(), tokens(),
+                         this->template memory<float>(at.output).first(heads * shape.value_width()));
   }
 };
 
 template <>
-struct call_of<kernels::attention_kernel> : attention_call {
+struct call_of<kernels::attention_kernel> : attention_call<kernels::attention_kernel> {
   using attention_call::attention_call;
 };
 template <>
-struct call_of<kernels::attention_batch_kernel> : attention_call {
+struct call_of<kernels::attention_batch_kernel> : attention_call<kernels::attention_batch_kernel> {
   using attention_call::attention_call;
 };
 template <>
-struct call_of<kernels::attention_chunk_kernel> : attention_call {
+struct call_of<kernels::attention_chunk_kernel> : attention_call<kernels::attention_chunk_kernel> {
   using attention_call::attention_call;
 };
 template <>
-struct call_of<kernels::attention_f16_kernel> : attention_call {
+struct call_of<kernels::attention_f16_kernel> : attention_call<kernels::attention_f16_kernel> {
   using attention_call::attention_call;
 };
 

@@ -8,22 +8,20 @@
 namespace intaglio::reference {
 
 template <>
-struct call_of<kernels::embed_kernel> : dispatch_call {
-  using dispatch_call::dispatch_call;
+struct call_of<kernels::embed_kernel> : kernel_call<kernels::embed_kernel> {
+  using kernel_call::kernel_call;
 
-  /// A table whose rows are added to tokens' rows; the constant `rows` has the number of its rows.
-  std::span<const float> table(std::string_view name, std::string_view rows) {
-    if (constant(rows) == 0) return {};
-    return weight<float>(name).first(std::size_t{constant(rows)} * constant("width"));
+  /// A table whose rows are added to tokens' rows. @param rows 0: there is no such table
+  std::span<const float> table(kernels::push_id id, std::uint32_t rows) {
+    if (rows == 0) return {};
+    return weight<float>(id).first(std::size_t{rows} * k.width);
   }
   void run() {
-    const std::uint32_t width = constant("width");
+    const std::uint32_t width = k.width;
     reference::embed(
-        weight<std::byte>("table"), static_cast<kernels::codec>(constant("table_element")), constant("vocab_size"),
-        width, constant("max_tokens"), constant("context"), m.state,
-        memory<float>("output").first(
-            std::size_t{constant("max_tokens") < d.groups[1] ? constant("max_tokens") : d.groups[1]} * width),
-        real("scale"), table("position_table", "positions"), table("kind_table", "kinds"));
+        weight<std::byte>(at.table), k.table_element, k.vocab_size, width, k.max_tokens, k.context, m.state,
+        memory<float>(at.output).first(std::size_t{k.max_tokens < d.groups[1] ? k.max_tokens : d.groups[1]} * width),
+        k.scale, table(at.position_table, k.positions), table(at.kind_table, k.kinds));
   }
 };
 

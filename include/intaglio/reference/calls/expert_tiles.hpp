@@ -8,15 +8,15 @@
 namespace intaglio::reference {
 
 template <>
-struct call_of<kernels::expert_tiles_kernel> : dispatch_call {
-  using dispatch_call::dispatch_call;
+struct call_of<kernels::expert_tiles_kernel> : kernel_call<kernels::expert_tiles_kernel> {
+  using kernel_call::kernel_call;
 
   void run() {
-    const std::uint32_t used = constant("experts_used"), list_tokens = constant("list_tokens"),
-                        n = (std::min)(m.state[kernels::state::count], constant("max_tokens"));
-    reference::expert_tiles(memory<std::uint32_t>("choice").first(std::size_t{2} * used * n), used, constant("experts"),
+    const std::uint32_t used = k.experts_used, list_tokens = k.list_tokens,
+                        n = (std::min)(m.state[kernels::state::count], k.max_tokens);
+    reference::expert_tiles(memory<std::uint32_t>(at.choice).first(std::size_t{2} * used * n), used, k.experts,
                             list_tokens,
-                            memory<std::uint32_t>("output").first(std::size_t{constant("tiles")} * (list_tokens + 2)));
+                            memory<std::uint32_t>(at.output).first(std::size_t{k.tiles} * (list_tokens + 2)));
   }
 };
 

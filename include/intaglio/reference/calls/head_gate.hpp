@@ -8,16 +8,15 @@
 namespace intaglio::reference {
 
 template <>
-struct call_of<kernels::head_gate_kernel> : dispatch_call {
-  using dispatch_call::dispatch_call;
+struct call_of<kernels::head_gate_kernel> : kernel_call<kernels::head_gate_kernel> {
+  using kernel_call::kernel_call;
 
   void run() {
-    const auto k = kernels::constants_of<kernels::head_gate_kernel>(d.specialization);
     const std::size_t count = tokens() * std::size_t{k.heads} * k.head_dim;
     reference::head_gate({k.head_dim, k.eps, k.logistic != 0, k.per_head != 0, k.adds != 0},
-                         memory<float>("input").first(count), memory<float>("gate"),
-                         k.normed != 0 ? weight<float>("norm_weight").first(k.head_dim) : std::span<const float>{},
-                         memory<float>("output").first(count));
+                         memory<float>(at.input).first(count), memory<float>(at.gate),
+                         k.normed != 0 ? weight<float>(at.norm_weight).first(k.head_dim) : std::span<const float>{},
+                         memory<float>(at.output).first(count));
   }
 };
 

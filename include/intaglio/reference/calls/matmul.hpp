@@ -10,118 +10,141 @@
 namespace intaglio::reference {
 
 /// Base of products with coded weights; x is f32, fixed-point numbers or f16.
-struct coded_call : dispatch_call {
-  using dispatch_call::dispatch_call;
+template <class Kernel>
+struct coded_call : kernel_call<Kernel> {
+  using kernel_call<Kernel>::kernel_call, kernel_call<Kernel>::at, kernel_call<Kernel>::k;
+  using kernel_call<Kernel>::d, kernel_call<Kernel>::m;
 
   void run() {
-    const matmul_shape shape{.columns = constant("columns"),
-                             .rows = constant("rows"),
-                             .codec = static_cast<kernels::codec>(constant("codec")),
-                             .epilogue = static_cast<kernels::epilogue>(constant("epilogue")),
-                             .head_dim = constant("head_dim"),
-                             .q_size = constant("q_size"),
-                             .kv_size = constant("kv_size"),
-                             .context = constant("context"),
-                             .ring = constant("ring") != 0,
-                             .cache_element = element("cache_element"),
+    const matmul_shape shape{.columns = k.columns,
+                             .rows = k.rows,
+                             .codec = k.codec,
+                             .epilogue = k.epilogue,
+                             .head_dim = k.head_dim,
+                             .q_size = k.q_size,
+                             .kv_size = k.kv_size,
+                             .context = k.context,
+                             .ring = k.ring != 0,
+                             .cache_element = k.cache_element,
                              .gate = d.act()};
-    const std::size_t n = tokens(), columns = shape.columns;
-    const bool small_batch = d.kernel == kernels::kernel::matmul_batch;
-    if (d.kernel != kernels::kernel::matmul && constant("slot_words") != 0)
+    if (!is_plain && k.slot_words != 0)
       return;  // a kernel for a batch of sessions: its reference is a run of each session by itself
-    const bool chunk = d.kernel == kernels::kernel::matmul_chunk;
-    if (chunk && constant("experts_used") != 0) return chunk_by_lists(shape);
-    if (constant("experts_used") != 0)
-      return expert_matmul(shape, small_batch                   ? constant("list_tokens")
-                                  : constant("tile_tokens") > 1 ? constant("tile_tokens")
-                                                                : 0);
-    const std::size_t width = shape.epilogue == kernels::epilogue::rope_cache ? shape.q_size
-                              : shape.epilogue == kernels::epilogue::gated    ? shape.rows / 2
-                                                                              : shape.rows;
-    const auto output = memory<float>("output").first(n * width);
-    if (chunk) {
-      std::vector<f16_token> x(n);
-      for (std::size_t t = 0; t < n; ++t) x[t] = halved_input(t, columns);
-      return reference::matmul_chunk(shape, x, weight<std::byte>("weight"), output, position(),
-                                     memory<std::byte>("keys"), memory<std::byte>("values"),
-                                     weight<std::uint64_t>("rope"));
-    }
-    auto gates = d.kernel == kernels::kernel::matmul ? memory<float>("gates") : std::span<float>{};
-    if (!gates.empty()) gates = gates.first(output.size());
-    reference::matmul(shape, small_batch ? fixed_input(n, columns) : input_behind_norm(n, columns),
-                      weight<std::byte>("weight"), output, position(), memory<std::byte>("keys"),
-                      memory<std::byte>("values"), weight<std::uint64_t>("rope"), gates);
+    if constexpr (is_chunk) return k.experts_used != 0 ? chunk_by_lists(shape) : chunk(shape);
+    else if (k.experts_used != 0) return expert_matmul(shape);
+    else product(shape);
   }
 
  private:
-  f16_token halved_input(std::size_t row, std::size_t columns) const {
-    const auto bits = memory<std::uint16_t>("input").subspan(row * columns, columns);
-    return {{bits.begin(), bits.end()}, memory<float>("factors")[row]};
+  static constexpr bool is_plain = Kernel::id == kernels::kernel::matmul,
+                        is_chunk = Kernel::id == kernels::kernel::matmul_chunk,
+                        is_small_batch = Kernel::id == kernels::kernel::matmul_batch;
+
+  std::span<float> output_of(const matmul_shape& shape, std::size_t n) const {
+    const std::size_t width = shape.epilogue == kernels::epilogue::rope_cache ? shape.q_size
+                              : shape.epilogue == kernels::epilogue::gated    ? shape.rows / 2
+                                                                              : shape.rows;
+    return this->template memory<float>(at.output).first(n * width);
+  }
+  void product(const matmul_shape& shape) {
+    const std::size_t n = this->tokens();
+    const auto output = output_of(shape, n);
+    std::span<float> gates;
+    if constexpr (is_plain) gates = this->template memory<float>(at.gates);
+    if (!gates.empty()) gates = gates.first(output.size());
+    reference::matmul(shape, inputs(n), this->template weight<std::byte>(at.weight), output, this->position(),
+                      this->template memory<std::byte>(at.keys), this->template memory<std::byte>(at.values),
+                      this->template weight<std::uint64_t>(at.rope), gates);
+  }
+  void chunk(const matmul_shape& shape) {
+    std::vector<f16_token> x(this->tokens());
+    for (std::size_t t = 0; t < x.size(); ++t) x[t] = halved_input(t);
+    reference::matmul_chunk(shape, x, this->template weight<std::byte>(at.weight), output_of(shape, x.size()),
+                            this->position(), this->template memory<std::byte>(at.keys),
+                            this->template memory<std::byte>(at.values), this->template weight<std::uint64_t>(at.rope));
+  }
+  f16_token halved_input(std::size_t row) const {
+    const auto bits = this->template memory<std::uint16_t>(at.input).subspan(row * k.columns, k.columns);
+    return {{bits.begin(), bits.end()}, this->template memory<float>(at.factors)[row]};
   }
 
   /// Products of the rows that lists of experts name.
   void chunk_by_lists(const matmul_shape& shape) {
-    const std::uint32_t list_tokens = constant("list_tokens"),
+    const std::uint32_t list_tokens = k.list_tokens,
                         width = shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
-    const std::size_t lists = constant("max_tokens") / list_tokens,
+    const std::size_t lists = k.max_tokens / list_tokens,
                       matrix = shape.rows / 4 * kernels::matmul_group_bytes(shape.codec, shape.columns);
-    const auto tiles = memory<std::uint32_t>("tiles").first(lists * (list_tokens + 2));
+    const auto tiles = this->template memory<std::uint32_t>(at.tiles).first(lists * (list_tokens + 2));
     for (std::size_t list = 0; list < lists; ++list) {
       const auto of = tiles.subspan(list * (list_tokens + 2), list_tokens + 2);
       for (std::size_t i = 0; i < of[1]; ++i) {
-        const f16_token x = halved_input(list * list_tokens + i, shape.columns);
-        reference::matmul_chunk(shape, std::span(&x, 1), weight<std::byte>("weight").subspan(of[0] * matrix, matrix),
-                                memory<float>("output").subspan(std::size_t{of[2 + i]} * width, width));
+        const f16_token x = halved_input(list * list_tokens + i);
+        reference::matmul_chunk(shape, std::span(&x, 1),
+                                this->template weight<std::byte>(at.weight).subspan(of[0] * matrix, matrix),
+                                this->template memory<float>(at.output).subspan(std::size_t{of[2 + i]} * width, width));
       }
     }
   }
 
-  /// @param list_tokens length of the lists that name the tokens of each expert; 0: the choice of route is used
-  void expert_matmul(const matmul_shape& shape, std::uint32_t list_tokens) {
-    const bool small_batch = d.kernel == kernels::kernel::matmul_batch;
-    const std::size_t used = constant("experts_used"),
+  void expert_matmul(const matmul_shape& shape) {
+    const std::size_t used = k.experts_used,
                       width = shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
-    std::size_t n = tokens();
-    std::vector<std::uint32_t> choice;
-    if (list_tokens == 0) {
-      const auto from = memory<std::uint32_t>("choice").first(n * 2 * used);
-      choice.assign(from.begin(), from.end());
+    std::size_t n = this->tokens();
+    const std::vector<std::uint32_t> choice = choice_of_tokens(n);
+    const bool own_input = k.own_input != 0;
+    reference::expert_matmul(shape, used, own_input, inputs(own_input ? n * used : n), choice,
+                             this->template weight<std::byte>(at.weight),
+                             this->template memory<float>(at.output).first(n * used * width));
+  }
+  /// The experts of each token, from the choice of route or from lists of experts.
+  /// @param n tokens; with lists it becomes the number of tokens of the pass
+  std::vector<std::uint32_t> choice_of_tokens(std::size_t& n) const {
+    const std::size_t used = k.experts_used;
+    std::uint32_t list_tokens = 0;
+    std::size_t lists = d.groups[1];
+    kernels::push_id tiles{};
+    if constexpr (is_small_batch) {
+      list_tokens = k.list_tokens, tiles = at.tiles;
+      if (list_tokens != 0) lists /= list_tokens / k.tile_tokens;
     } else {
-      const std::size_t lists = d.groups[1] / (small_batch ? list_tokens / constant("tile_tokens") : 1);
-      const auto tiles = memory<std::uint32_t>(small_batch ? "tiles" : "choice").first(lists * (list_tokens + 2));
-      n = m.state[kernels::state::count];
-      choice.resize(n * 2 * used);
-      reference::choice_of_tiles(tiles, list_tokens, used, choice);
+      list_tokens = k.tile_tokens > 1 ? k.tile_tokens : 0, tiles = at.choice;
     }
-    const bool own_input = constant("own_input") != 0;
-    const std::size_t rows = own_input ? n * used : n;
-    reference::expert_matmul(shape, used, own_input,
-                             small_batch ? fixed_input(rows, shape.columns) : input_behind_norm(rows, shape.columns),
-                             choice, weight<std::byte>("weight"), memory<float>("output").first(n * used * width));
+    if (list_tokens == 0) {
+      const auto from = this->template memory<std::uint32_t>(tiles).first(n * 2 * used);
+      return {from.begin(), from.end()};
+    }
+    n = m.state[kernels::state::count];
+    std::vector<std::uint32_t> choice(n * 2 * used);
+    reference::choice_of_tiles(this->template memory<std::uint32_t>(tiles).first(lists * (list_tokens + 2)),
+                               list_tokens, used, choice);
+    return choice;
   }
 
-  /// The output of kernel `fixed` as numbers.
-  std::vector<float> fixed_input(std::size_t rows, std::size_t columns) const {
-    std::vector<float> out;
-    const std::size_t words = kernels::fixed_words(static_cast<std::uint32_t>(columns));
-    for (std::size_t row = 0; row < rows; ++row) {
-      const auto numbers = fixed_values(memory<std::uint32_t>("input").subspan(row * words, words));
-      out.insert(out.end(), numbers.begin(), numbers.end());
+  /// Rows of the input as numbers: behind a norm, or of kernel `fixed`.
+  std::vector<float> inputs(std::size_t rows) const {
+    if constexpr (!is_small_batch) {
+      return this->input_behind_norm(rows, k.columns);
+    } else {
+      std::vector<float> out;
+      const std::size_t words = kernels::fixed_words(k.columns);
+      for (std::size_t row = 0; row < rows; ++row) {
+        const auto numbers = fixed_values(this->template memory<std::uint32_t>(at.input).subspan(row * words, words));
+        out.insert(out.end(), numbers.begin(), numbers.end());
+      }
+      return out;
     }
-    return out;
   }
 };
 
 template <>
-struct call_of<kernels::matmul_kernel> : coded_call {
+struct call_of<kernels::matmul_kernel> : coded_call<kernels::matmul_kernel> {
   using coded_call::coded_call;
 };
 template <>
-struct call_of<kernels::matmul_batch_kernel> : coded_call {
+struct call_of<kernels::matmul_batch_kernel> : coded_call<kernels::matmul_batch_kernel> {
   using coded_call::coded_call;
 };
 template <>
-struct call_of<kernels::matmul_chunk_kernel> : coded_call {
+struct call_of<kernels::matmul_chunk_kernel> : coded_call<kernels::matmul_chunk_kernel> {
   using coded_call::coded_call;
 };
 

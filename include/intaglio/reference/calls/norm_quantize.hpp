@@ -8,13 +8,13 @@
 namespace intaglio::reference {
 
 template <>
-struct call_of<kernels::norm_quantize_kernel> : dispatch_call {
-  using dispatch_call::dispatch_call;
+struct call_of<kernels::norm_quantize_kernel> : kernel_call<kernels::norm_quantize_kernel> {
+  using kernel_call::kernel_call;
 
   void run() {
-    const std::size_t width = constant("width"), n = tokens();
-    reference::norm_quantize(memory<float>("input").first(n * width), norm_of(width), width, real("eps"),
-                             memory<std::int8_t>("output").first(n * width), memory<factors>("factors").first(n));
+    const std::size_t width = k.width, n = tokens();
+    reference::norm_quantize(memory<float>(at.input).first(n * width), norm_of(width), width, k.eps,
+                             memory<std::int8_t>(at.output).first(n * width), memory<factors>(at.factors).first(n));
   }
 };
 

@@ -8,19 +8,19 @@
 namespace intaglio::reference {
 
 template <>
-struct call_of<kernels::rms_norm_kernel> : dispatch_call {
-  using dispatch_call::dispatch_call;
+struct call_of<kernels::rms_norm_kernel> : kernel_call<kernels::rms_norm_kernel> {
+  using kernel_call::kernel_call;
 
   void run() {
-    const std::size_t width = constant("width"), groups = d.groups[0];
+    const std::size_t width = k.width, groups = d.groups[0];
     for (std::size_t i = 0; i < tokens() * groups; ++i) {
-      const auto norm = weight<float>("norm_weight").subspan(i % groups * width, width);
-      const auto x = memory<float>("input").subspan(i * width, width);
-      const auto y = memory<float>("output").subspan(i * width, width);
-      if (const std::uint32_t centered = constant("centered"); centered != 0)
-        reference::layer_norm(x, norm, centered == 1 ? weight<float>("bias").first(width) : std::span<const float>{},
-                              real("eps"), y);
-      else reference::rms_norm(x, norm, real("eps"), y);
+      const auto norm = weight<float>(at.norm_weight).subspan(i % groups * width, width);
+      const auto x = memory<float>(at.input).subspan(i * width, width);
+      const auto y = memory<float>(at.output).subspan(i * width, width);
+      if (const std::uint32_t centered = k.centered; centered != 0)
+        reference::layer_norm(x, norm, centered == 1 ? weight<float>(at.bias).first(width) : std::span<const float>{},
+                              k.eps, y);
+      else reference::rms_norm(x, norm, k.eps, y);
     }
   }
 };

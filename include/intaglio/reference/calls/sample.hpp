@@ -8,30 +8,27 @@
 
 namespace intaglio::reference {
 
-struct sampling_call : dispatch_call {
-  using dispatch_call::dispatch_call;
-
-  screening wanted() const {
-    return screening_of(sampling_of(m.state), m.state[kernels::state::position] + m.state[kernels::state::count],
-                        constant("rows"), d.groups[0]);
-  }
-  std::span<std::uint32_t> tokens_of_ring() const { return std::span(m.ring).first(constant("ring_size")); }
-};
+/// The logits that a head must compute. @param rows of the head
+inline screening screening_wanted(const dispatch_call& head, std::uint32_t rows) {
+  const auto& state = head.m.state;
+  return screening_of(sampling_of(state), state[kernels::state::position] + state[kernels::state::count], rows,
+                      head.d.groups[0]);
+}
 
 template <>
-struct call_of<kernels::head_screen_kernel> : sampling_call {
-  using sampling_call::sampling_call;
+struct call_of<kernels::head_screen_kernel> : kernel_call<kernels::head_screen_kernel> {
+  using kernel_call::kernel_call;
 
   void run() {
     if (tokens() == 0) return;
-    const std::size_t columns = constant("columns"), rows = constant("rows");
+    const std::size_t columns = k.columns, rows = k.rows;
     const logit_bounds found =
-        reference::head_screen(memory<float>("input").first(columns), weight<float>("norm_weight"),
-                               weight<std::int8_t>("codes"), weight<float>("scales"), real("eps"));
-    std::ranges::copy(found.y, memory<float>("y").begin());
-    if (wanted().rank == 0) return;
-    std::ranges::copy(found.upper, memory<float>("bounds").begin());
-    const auto lowest = memory<float>("lowest").first(d.groups[0]);
+        reference::head_screen(memory<float>(at.input).first(columns), weight<float>(at.norm_weight),
+                               weight<std::int8_t>(at.codes), weight<float>(at.scales), k.eps);
+    std::ranges::copy(found.y, memory<float>(at.y).begin());
+    if (screening_wanted(*this, k.rows).rank == 0) return;
+    std::ranges::copy(found.upper, memory<float>(at.bounds).begin());
+    const auto lowest = memory<float>(at.lowest).first(d.groups[0]);
     std::ranges::fill(lowest, -std::numeric_limits<float>::infinity());
     for (std::size_t row = 0; row < rows; ++row)
       lowest[row % lowest.size()] = (std::max)(lowest[row % lowest.size()], found.lower[row]);
@@ -39,45 +36,46 @@ struct call_of<kernels::head_screen_kernel> : sampling_call {
 };
 
 template <>
-struct call_of<kernels::head_rescore_kernel> : sampling_call {
-  using sampling_call::sampling_call;
+struct call_of<kernels::head_rescore_kernel> : kernel_call<kernels::head_rescore_kernel> {
+  using kernel_call::kernel_call;
 
   void run() {
     if (tokens() == 0) return;
-    const std::size_t columns = constant("columns"), rows = constant("rows");
-    const auto bounds = memory<float>("bounds").first(rows);
-    const auto lowest = memory<float>("lowest").first(constant("lowest_count"));
-    const screening s = wanted();
+    const std::size_t columns = k.columns, rows = k.rows;
+    const auto bounds = memory<float>(at.bounds).first(rows);
+    const auto lowest = memory<float>(at.lowest).first(k.lowest_count);
+    const screening s = screening_wanted(*this, k.rows);
     if (s.rank == 0) std::ranges::fill(bounds, std::numeric_limits<float>::infinity());
     const float least = s.rank == 0 ? 0 : least_of_shares(lowest, s.rank) - s.reach;
-    reference::head_rescore(memory<float>("y").first(columns), weight<std::byte>("weight"), element("weight_element"),
-                            least - std::abs(least) * 1e-6f, bounds);
+    reference::head_rescore(memory<float>(at.y).first(columns), weight<std::byte>(at.weight),
+                            static_cast<kernels::element>(k.weight_element), least - std::abs(least) * 1e-6f, bounds);
   }
 };
 
 template <>
-struct call_of<kernels::sample_kernel> : sampling_call {
-  using sampling_call::sampling_call;
+struct call_of<kernels::sample_kernel> : kernel_call<kernels::sample_kernel> {
+  using kernel_call::kernel_call;
 
   void run() {
-    const std::size_t vocabulary = constant("vocab_size");
-    const std::uint32_t max_tokens = constant("max_tokens"), context = constant("context");
-    const auto logits = memory<float>("logits");
-    if (constant("draws") == 1)
-      return reference::sample(logits.first(vocabulary), max_tokens, context, m.state, tokens_of_ring());
-    const auto drawn = memory<std::uint32_t>("drawn");
-    for (std::uint32_t i = 0; i < (std::min)(constant("draws"), m.state[kernels::state::count]); ++i)
+    const std::size_t vocabulary = k.vocab_size;
+    const std::uint32_t max_tokens = k.max_tokens, context = k.context;
+    const auto logits = memory<float>(at.logits);
+    if (k.draws == 1)
+      return reference::sample(logits.first(vocabulary), max_tokens, context, m.state,
+                               std::span(m.ring).first(k.ring_size));
+    const auto drawn = memory<std::uint32_t>(at.drawn);
+    for (std::uint32_t i = 0; i < (std::min)(k.draws, m.state[kernels::state::count]); ++i)
       drawn[i] = reference::successor(logits.subspan(i * vocabulary, vocabulary), max_tokens, context, m.state, i);
   }
 };
 
 template <>
-struct call_of<kernels::accept_kernel> : sampling_call {
-  using sampling_call::sampling_call;
+struct call_of<kernels::accept_kernel> : kernel_call<kernels::accept_kernel> {
+  using kernel_call::kernel_call;
 
   void run() {
-    m.ring.back() = reference::accept(memory<std::uint32_t>("drawn").first(constant("draws")), constant("max_tokens"),
-                                      constant("context"), m.state, tokens_of_ring());
+    m.ring.back() = reference::accept(memory<std::uint32_t>(at.drawn).first(k.draws), k.max_tokens, k.context, m.state,
+                                      std::span(m.ring).first(k.ring_size));
   }
 };
 

@@ -8,17 +8,16 @@
 namespace intaglio::reference {
 
 template <>
-struct call_of<kernels::short_conv_kernel> : dispatch_call {
-  using dispatch_call::dispatch_call;
+struct call_of<kernels::short_conv_kernel> : kernel_call<kernels::short_conv_kernel> {
+  using kernel_call::kernel_call;
 
   void run() {
-    const short_conv_shape shape{constant("width"), constant("taps"), constant("multiplied") != 0};
+    const short_conv_shape shape{k.width, k.taps, k.multiplied != 0};
     const std::size_t n = m.state[kernels::state::count], wide = shape.multiplied ? 3 * shape.width : shape.width;
-    reference::short_conv(
-        shape, memory<float>("input").first(n * wide), weight<float>("weight"), position(),
-        memory<float>("recurrent").first((shape.taps - 1) * shape.width),
-        memory<float>("output").first(n * shape.width),
-        constant("biased") != 0 ? weight<float>("bias").first(shape.width) : std::span<const float>{});
+    reference::short_conv(shape, memory<float>(at.input).first(n * wide), weight<float>(at.weight), position(),
+                          memory<float>(at.recurrent).first((shape.taps - 1) * shape.width),
+                          memory<float>(at.output).first(n * shape.width),
+                          k.biased != 0 ? weight<float>(at.bias).first(shape.width) : std::span<const float>{});
   }
 };
 

@@ -8,33 +8,25 @@
 namespace intaglio::reference {
 
 template <>
-struct call_of<kernels::turn_kernel> : dispatch_call {
-  using dispatch_call::dispatch_call;
+struct call_of<kernels::turn_kernel> : kernel_call<kernels::turn_kernel> {
+  using kernel_call::kernel_call;
 
   void run() {
-    const turn_shape shape{constant("heads"),
-                           constant("kv_heads"),
-                           constant("head_dim"),
-                           constant("context"),
-                           real("eps"),
-                           constant("ring") != 0,
-                           element("cache_element"),
-                           {constant("q_stride"), constant("k_stride"), constant("v_stride")},
-                           static_cast<kernels::turn_norms>(constant("norms")),
-                           real("rope_factor"),
-                           constant("v_norm") != 0,
-                           constant("latent")};
-    turn_inputs in{{memory<float>("q")}};
-    if (shape.kv_heads != 0) in.qkv = {memory<float>("q"), memory<float>("k"), memory<float>("v")};
+    const turn_shape shape{k.heads, k.kv_heads,    k.head_dim,      k.context,
+                           k.eps,   k.ring != 0,   k.cache_element, {k.q_stride, k.k_stride, k.v_stride},
+                           k.norms, k.rope_factor, k.v_norm != 0,   k.latent};
+    turn_inputs in{{memory<float>(at.q)}};
+    if (shape.kv_heads != 0) in.qkv = {memory<float>(at.q), memory<float>(at.k), memory<float>(at.v)};
     if (shape.norms != kernels::turn_norms::none) {
-      in.norms[0] = weight<float>("q_norm");
-      if (shape.kv_heads != 0) in.norms[1] = weight<float>("k_norm");
+      in.norms[0] = weight<float>(at.q_norm);
+      if (shape.kv_heads != 0) in.norms[1] = weight<float>(at.k_norm);
     }
-    if (shape.latent != 0) in.norms[1] = weight<float>("k_norm"), in.latent_query = memory<float>("latent_query");
-    if (constant("biased") != 0) in.bias = weight<float>("bias");
+    if (shape.latent != 0) in.norms[1] = weight<float>(at.k_norm), in.latent_query = memory<float>(at.latent_query);
+    if (k.biased != 0) in.bias = weight<float>(at.bias);
     reference::turn(
-        shape, in, memory<float>("output").first(std::size_t{tokens()} * shape.heads * (shape.latent + shape.head_dim)),
-        position(), memory<std::byte>("keys"), memory<std::byte>("values"), weight<std::uint64_t>("rope"));
+        shape, in,
+        memory<float>(at.output).first(std::size_t{tokens()} * shape.heads * (shape.latent + shape.head_dim)),
+        position(), memory<std::byte>(at.keys), memory<std::byte>(at.values), weight<std::uint64_t>(at.rope));
   }
 };
 

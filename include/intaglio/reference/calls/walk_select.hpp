@@ -8,13 +8,13 @@
 namespace intaglio::reference {
 
 template <>
-struct call_of<kernels::walk_select_kernel> : dispatch_call {
-  using dispatch_call::dispatch_call;
+struct call_of<kernels::walk_select_kernel> : kernel_call<kernels::walk_select_kernel> {
+  using kernel_call::kernel_call;
 
   void run() {
     if (tokens() == 0) return;
-    reference::walk_select(memory<float>("input").first(constant("columns")),
-                           memory<std::uint32_t>("choice").first(std::size_t{2} * constant("count")));
+    reference::walk_select(memory<float>(at.input).first(k.columns),
+                           memory<std::uint32_t>(at.choice).first(std::size_t{2} * k.count));
   }
 };
 

@@ -8,18 +8,16 @@
 namespace intaglio::reference {
 
 template <>
-struct call_of<kernels::walk_sum_kernel> : dispatch_call {
-  using dispatch_call::dispatch_call;
+struct call_of<kernels::walk_sum_kernel> : kernel_call<kernels::walk_sum_kernel> {
+  using kernel_call::kernel_call;
 
   void run() {
     if (tokens() == 0) return;
-    const std::size_t count = constant("count"), rows = constant("rows");
-    const auto choice =
-        constant("listed") != 0 ? memory<std::uint32_t>("choice").first(2 * count) : std::span<std::uint32_t>{};
-    reference::walk_sum(memory<float>("input").first(count), choice, weight<std::byte>("weight"),
-                        element("weight_element"),
-                        constant("epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add),
-                        memory<float>("output").first(constant("splits") * rows), constant("splits"));
+    const std::size_t count = k.count, rows = k.rows;
+    const auto choice = k.listed != 0 ? memory<std::uint32_t>(at.choice).first(2 * count) : std::span<std::uint32_t>{};
+    reference::walk_sum(memory<float>(at.input).first(count), choice, weight<std::byte>(at.weight),
+                        static_cast<kernels::element>(k.weight_element), k.epilogue == kernels::epilogue::add,
+                        memory<float>(at.output).first(k.splits * rows), k.splits);
   }
 };
 
