@@ -29,13 +29,6 @@ class one_dispatch {
  protected:
   using kernel = kernels::kernel;
 
-  static constexpr std::uint32_t constant(const dispatch& d, std::string_view name) {
-    return d.specialization[kernels::interface_of(d.kernel).specialization_index(name)];
-  }
-  static constexpr operand& push(dispatch& d, std::string_view name) {
-    return d.push[kernels::interface_of(d.kernel).push_index(name)];
-  }
-
   /// Whether a separate dispatch normalises the head's input.
   constexpr bool normalises_first() const { return epilogue[0].kernel == kernel::rms_norm; }
   constexpr bool cooperative() const { return target_.work.layers_subgroups > 1; }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// The chain of dispatches of decode with coded weights, as resident_coded.hpp recognises it: the steps of each kind of
+// block, and what all blocks have alike.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "intaglio/core/decoder_config.hpp"
+#include "intaglio/plan/block_steps.hpp"
+
+namespace intaglio::plan {
+
+struct coded_chain {
+  const decoder_config& config;
+  std::span<const dispatch> period{};
+  std::vector<block_steps> blocks{};  ///< by kind of block
+  /// Whether blocks have norms before additions to the stream, and norms before their sublayers.
+  bool inner_norms = false, outer_norms = true;
+
+  /// Finds the steps of each kind of block. @return false if some block has other steps
+  constexpr bool finds_blocks(std::span<const dispatch> of, std::uint32_t kinds) {
+    period = of;
+    blocks.resize(kinds);
+    for (std::uint32_t kind = 0; kind < kinds; ++kind)
+      if (!find_steps(period, static_cast<std::uint8_t>(kind), blocks[kind])) return false;
+    inner_norms = blocks[0].behind_down != no_step;
+    outer_norms = !inner_norms || product_at(blocks[0].qkv).prologue != kernels::prologue::plain;
+    return true;
+  }
+
+  constexpr kernels::matmul_kernel::constants product_at(std::size_t step) const {
+    return constants_of<kernels::matmul_kernel>(period[step]);
+  }
+  constexpr kernels::norm_add_kernel::constants addition_at(std::size_t step) const {
+    return constants_of<kernels::norm_add_kernel>(period[step]);
+  }
+  constexpr kernels::turn_kernel::constants turn_at(std::size_t step) const {
+    return constants_of<kernels::turn_kernel>(period[step]);
+  }
+  constexpr kernels::attention_kernel::constants attention_at(std::size_t step) const {
+    return constants_of<kernels::attention_kernel>(period[step]);
+  }
+  constexpr kernels::codec codec_at(std::size_t step) const { return product_at(step).codec; }
+
+  /// The epsilon of all norms.
+  constexpr float eps() const {
+    return outer_norms ? product_at(blocks[0].qkv).eps : addition_at(blocks[0].behind_down).eps;
+  }
+  /// Whether a step is a product of one token. @param normalises whether a norm is in front of it
+  constexpr bool multiplies(std::size_t step, bool normalises, kernels::epilogue how, std::uint32_t columns,
+                            std::uint32_t rows, std::uint32_t experts_used = 0) const {
+    if (period[step].kernel != kernels::kernel::matmul) return false;
+    const auto c = product_at(step);
+    return c.prologue == (normalises ? kernels::prologue::norm : kernels::prologue::plain) && c.epilogue == how &&
+           c.columns == columns && c.rows == rows && c.experts_used == experts_used && (!normalises || c.eps == eps());
+  }
+  /// Whether a step normalises its input and adds it to the stream.
+  constexpr bool adds_normalised(std::size_t step) const {
+    if (period[step].kernel != kernels::kernel::norm_add) return false;
+    const auto c = addition_at(step);
+    return c.biased == 0 && c.width == config.hidden_size && c.eps == eps();
+  }
+};
+
+}  // namespace intaglio::plan
