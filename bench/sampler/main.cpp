@@ -105,31 +105,50 @@ double time(const gpu::device& on, const gpu::pipeline& pipeline, const std::vec
   return times[times.size() / 2];
 }
 
-}  // namespace
-
-int main(int count, char** arguments) try {
-  std::uint32_t subgroups = plan::profiles::portable.work.sample_subgroups, slice = 0;
+struct options {
+  std::uint32_t subgroups = plan::profiles::portable.work.sample_subgroups;
+  std::uint32_t slice = 0;  // 0: the plan's
   std::vector<std::uint32_t> vocabularies{32'000, 128'256, 262'144};
-  std::vector<char> other;  // module in the place of the library's
+  std::vector<char> module;  // replaces the library's
   kernels::sample_form form = kernels::sample_form::any;
+};
+
+options read_options(int count, char** arguments) {
+  options out;
   for (int i = 1; i + 1 < count; i += 2) {
-    if (std::string(arguments[i]) == "--module") {
-      std::ifstream file(arguments[i + 1], std::ios::binary);
-      other.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-      continue;
-    }
-    if (std::string(arguments[i]) == "--form") {
-      form = std::string(arguments[i + 1]) == "interim" ? kernels::sample_form::interim : kernels::sample_form::any;
-      continue;
-    }
-    const auto number = static_cast<std::uint32_t>(std::atoi(arguments[i + 1]));
-    if (std::string(arguments[i]) == "--subgroups") subgroups = number;
-    else if (std::string(arguments[i]) == "--slice") slice = number;
-    else vocabularies = {number};
+    const std::string name = arguments[i], value = arguments[i + 1];
+    const auto number = static_cast<std::uint32_t>(std::atoi(value.c_str()));
+    if (name == "--module") {
+      std::ifstream file(value, std::ios::binary);
+      out.module.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    } else if (name == "--form")
+      out.form = value == "interim" ? kernels::sample_form::interim : kernels::sample_form::any;
+    else if (name == "--subgroups") out.subgroups = number;
+    else if (name == "--slice") out.slice = number;
+    else out.vocabularies = {number};
   }
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const gpu::device device;
-  std::printf("%s, workgroups of %u subgroups, microseconds of a draw\n", device.label().c_str(), subgroups);
+  return out;
+}
+
+struct named_logits {
+  const char* name;
+  std::vector<float> logits;
+};
+
+std::vector<named_logits> shapes_of(std::uint32_t vocabulary) {
+  std::vector<float> levels(vocabulary), even(vocabulary);
+  for (std::uint32_t i = 0; i < vocabulary; ++i)
+    levels[i] = static_cast<float>(i * 2654435761u >> 31),
+    even[i] = static_cast<float>(i * 2654435761u >> 8) * 0x1p-24f;
+  return {{"few likely", bell(vocabulary, 14)},
+          {"many", bell(vocabulary, 8)},
+          {"bell", bell(vocabulary, 0)},
+          {"even", even},
+          {"two levels", levels},
+          {"all alike", std::vector<float>(vocabulary, 1.f)}};
+}
+
+void print_times(const gpu::device& device, const options& with, std::uint32_t vocabulary) {
   const struct {
     const char* name;
     sampling_options how;
@@ -141,34 +160,29 @@ int main(int count, char** arguments) try {
               {"min-p 0.05", {.temperature = 0.8f, .min_p = 0.05f}},
               {"all three", {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f}},
               {"penalty", {.temperature = 0.8f, .top_p = 0.95f, .repeat_penalty = 1.1f}}};
-  for (const std::uint32_t vocabulary : vocabularies) {
-    std::vector<float> levels(vocabulary), even(vocabulary);
-    for (std::uint32_t i = 0; i < vocabulary; ++i)
-      levels[i] = static_cast<float>(i * 2654435761u >> 31),
-      even[i] = static_cast<float>(i * 2654435761u >> 8) * 0x1p-24f;
-    const struct {
-      const char* name;
-      std::vector<float> logits;
-    } shapes[] = {{"few likely", bell(vocabulary, 14)},
-                  {"many", bell(vocabulary, 8)},
-                  {"bell", bell(vocabulary, 0)},
-                  {"even", even},
-                  {"two levels", levels},
-                  {"all alike", std::vector<float>(vocabulary, 1.f)}};
-    const std::uint32_t of_list = slice == 0 ? kernels::sample_slice(vocabulary) : slice;
-    const auto begin = std::chrono::steady_clock::now();
-    const gpu::pipeline pipeline = make(device, vocabulary, subgroups, of_list, form, other);
-    std::printf(
-        "%7u tokens, slices of %u: pipeline made in %.0f ms (__GL_SHADER_DISK_CACHE=0: by the driver's compiler)\n",
-        vocabulary, of_list,
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
-    for (const auto& [name, how] : ways) {
-      std::printf("%7u tokens, %-10s", vocabulary, name);
-      for (const auto& shape : shapes)
-        std::printf("  %s %7.1f", shape.name, time(device, pipeline, shape.logits, how, of_list));
-      std::printf("\n");
-    }
+  const std::vector<named_logits> shapes = shapes_of(vocabulary);
+  const std::uint32_t slice = with.slice == 0 ? kernels::sample_slice(vocabulary) : with.slice;
+  const auto begin = std::chrono::steady_clock::now();
+  const gpu::pipeline pipeline = make(device, vocabulary, with.subgroups, slice, with.form, with.module);
+  std::printf(
+      "%7u tokens, slices of %u: pipeline made in %.0f ms (__GL_SHADER_DISK_CACHE=0: by the driver's compiler)\n",
+      vocabulary, slice, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+  for (const auto& [name, how] : ways) {
+    std::printf("%7u tokens, %-10s", vocabulary, name);
+    for (const auto& shape : shapes)
+      std::printf("  %s %7.1f", shape.name, time(device, pipeline, shape.logits, how, slice));
+    std::printf("\n");
   }
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  const options with = read_options(count, arguments);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  const gpu::device device;
+  std::printf("%s, workgroups of %u subgroups, microseconds of a draw\n", device.label().c_str(), with.subgroups);
+  for (const std::uint32_t vocabulary : with.vocabularies) print_times(device, with, vocabulary);
 } catch (const intaglio::error& problem) {
   std::fprintf(stderr, "%s\n", problem.what());
   return 3;

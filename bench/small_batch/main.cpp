@@ -263,9 +263,7 @@ std::string label_of(const form& by) {
                             (by.module == 0 ? "" : "#" + std::to_string(by.module));
 }
 
-}  // namespace
-
-int main(int count, char** arguments) try {
+options read_options(int count, char** arguments) {
   options how;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> tiles;
   for (int i = 1; i < count; ++i) {
@@ -290,31 +288,28 @@ int main(int count, char** arguments) try {
     for (const auto& [rows, subgroups] : tiles)
       for (const std::uint32_t tokens : how.tokens)
         if (rows * tokens / subgroups <= 64) how.tiles.push_back({rows, subgroups, tokens, module});
-  gpu::device device;
-  std::printf("%s\n", device.label().c_str());
-  for (const auto& shape : device.description().matrix_shapes)
-    if (how.check) std::printf("  %s\n", shape.text().c_str());
-  rows_products on(device, how);
-  if (how.check) {
-    for (const codec type : how.codecs)
-      for (std::size_t module = how.only_files ? 1 : 0; module <= how.modules.size(); ++module) {
-        std::printf("%s, module %zu: %s\n", kernels::info(type).name.data(), module,
-                    on.same(type, module) ? "the bits of dot products" : "WRONG");
-        std::fflush(stdout);
-      }
-    return 0;
-  }
-  on.fill_weights();
-  const double rate = tool::stream_read_rate(device) * 1e-6;  // bytes a microsecond
-  std::printf("streaming read: %.2f TB/s\n", rate * 1e-6);
-  struct job {
-    std::string title;
-    product p;
-    codec type;
-    std::uint32_t tokens;
-    form by;
-    gpu::pipeline pipe;
-  };
+  return how;
+}
+
+void print_checks(rows_products& on, const options& how) {
+  for (const codec type : how.codecs)
+    for (std::size_t module = how.only_files ? 1 : 0; module <= how.modules.size(); ++module) {
+      std::printf("%s, module %zu: %s\n", kernels::info(type).name.data(), module,
+                  on.same(type, module) ? "the bits of dot products" : "WRONG");
+      std::fflush(stdout);
+    }
+}
+
+struct job {
+  std::string title;
+  product p;
+  codec type;
+  std::uint32_t tokens;
+  form by;
+  gpu::pipeline pipe;
+};
+
+std::vector<job> jobs_of(const options& how) {
   std::vector<job> jobs;
   for (const codec type : how.codecs)
     for (const auto& [model, products] :
@@ -332,17 +327,23 @@ int main(int count, char** arguments) try {
               jobs.push_back({title, p, type, tokens, by, {}});
         }
       }
-  {
-    std::atomic<std::size_t> next{0};
-    std::vector<joining_thread> makers;
-    for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
-      makers.emplace_back([&] {
-        for (std::size_t at = next++; at < jobs.size(); at = next++) try {
-            jobs[at].pipe = on.pipeline(jobs[at].p, jobs[at].type, jobs[at].by);
-          } catch (const intaglio::error&) {  // more shared memory than there is
-          }
-      });
-  }
+  return jobs;
+}
+
+/// Makes the pipelines on all processors. A job that needs more shared memory than the device has gets none.
+void make_pipelines(rows_products& on, std::vector<job>& jobs) {
+  std::atomic<std::size_t> next{0};
+  std::vector<joining_thread> makers;
+  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
+    makers.emplace_back([&] {
+      for (std::size_t at = next++; at < jobs.size(); at = next++) try {
+          jobs[at].pipe = on.pipeline(jobs[at].p, jobs[at].type, jobs[at].by);
+        } catch (const intaglio::error&) {}
+    });
+}
+
+/// @param rate of a streaming read, in bytes a microsecond
+void print_times(rows_products& on, const std::vector<job>& jobs, double rate) {
   std::string title;
   std::uint32_t rows = 0;
   for (const job& each : jobs) {
@@ -358,6 +359,27 @@ int main(int count, char** arguments) try {
     std::fflush(stdout);
   }
   std::printf("\n");
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  const options how = read_options(count, arguments);
+  gpu::device device;
+  std::printf("%s\n", device.label().c_str());
+  for (const auto& shape : device.description().matrix_shapes)
+    if (how.check) std::printf("  %s\n", shape.text().c_str());
+  rows_products on(device, how);
+  if (how.check) {
+    print_checks(on, how);
+    return 0;
+  }
+  on.fill_weights();
+  const double rate = tool::stream_read_rate(device) * 1e-6;  // bytes a microsecond
+  std::printf("streaming read: %.2f TB/s\n", rate * 1e-6);
+  std::vector<job> jobs = jobs_of(how);
+  make_pipelines(on, jobs);
+  print_times(on, jobs, rate);
 } catch (const std::exception& problem) {
   std::fprintf(stderr, "%s\n", problem.what());
   return 3;

@@ -134,7 +134,8 @@ class file_commands : public story_commands {
         "layers that are there\n"
         "and whole. The codec own keeps gate and up as the model has them, and down too unless its blocks run across "
         "features (then f32).\n"
-        "A graph (--hnsw) stands beside the index, for `walk knn --hnsw`. At sizes up to 10,240 features plain search "
+        "A graph (--hnsw) is stored beside the index, for `walk knn --hnsw`. At sizes up to 10,240 features plain "
+        "search "
         "is faster.");
     c->add_option("MODEL", index_.in,
                   "GGUF file or folder of a model with gated FFNs; or LARQL's index of one; or with --larql an index")
@@ -189,7 +190,7 @@ class file_commands : public story_commands {
     auto* c = add(
         "cache", "List or delete models that were fetched from the net", [this] { tool::cache(cache_); },
         "  intaglio cache list\n  intaglio cache delete https://host/MODEL.gguf\n  intaglio cache delete --all\n\n"
-        "They stand in $XDG_CACHE_HOME/intaglio/models (else ~/.cache). A download that broke off goes on in the next "
+        "They are in $XDG_CACHE_HOME/intaglio/models (else ~/.cache). A download that broke off goes on in the next "
         "run.");
     c->add_option("ACTION", cache_.action, "list or delete")->required()->check(CLI::IsMember({"list", "delete"}));
     c->add_option("WHICH", cache_.which, "what to delete: addresses, keys or file names of the list");
@@ -242,7 +243,7 @@ class file_commands : public story_commands {
         "* DIR/NAME.hpp has the model as a type. A program with intaglio::session<NAME> takes 3 MB and has no "
         "planner.\n"
         "* DIR/bin/intaglio is the whole tool, which knows the model by its name too. It still plans other files.\n\n"
-        "Needs CMake, a C++20 compiler and the tool's sources, which stand beside an installed or built intaglio "
+        "Needs CMake, a C++20 compiler and the tool's sources, which are beside an installed or built intaglio "
         "(else: environment\n"
         "INTAGLIO_SOURCE, the source tree).");
     c->add_option("FILE", engrave_.file, "GGUF file or folder")->required();

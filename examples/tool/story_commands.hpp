@@ -81,7 +81,7 @@ class story_commands : public command_parsers {
         "  intaglio embed -m MODEL.gguf --text \"a brave mouse\"\n  intaglio embed -m FOLDER --text \"a mouse\" --text "
         "\"a cat\" --pooling mean\n  cat notes.txt | intaglio embed -m MODEL.gguf --file -\n\n"
         "Prints {\"embedding\": [...], \"tokens\": N} for each text: the states of its tokens behind the last norm, "
-        "pooled. A text stands between\nthe tokens that the model's tokenizer puts around one.");
+        "pooled. A text is fed between\nthe tokens that the model's tokenizer puts around one.");
     add_model(*c, embed_.model);
     add_context(*c, embed_.model);
     add_codec(*c, embed_.model);

@@ -122,7 +122,7 @@ static_assert([] {
   return true;
 }());
 
-/// Likewise of the two questions; the conditions of an extent are those of its sum and of the limit.
+/// A row of boundary values for the predicates of extents, whose conditions are those of the sum and of the limit.
 struct extent {
   checked_size offset, size;
   std::uint64_t whole;

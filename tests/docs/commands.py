@@ -129,14 +129,15 @@ class Checker:
             if rest:
                 yield from self.program_problems("intaglio" if command == "run" else "intaglio-serve", rest)
         else:
-            for word in rest:
-                known = (
-                    word in self.dev[command]
-                    if word.startswith("-")
-                    else command == "test" and (word in self.steps or is_placeholder(word))
-                )
+            for before, word in zip(["", *rest], rest):
+                if word.startswith("-"):
+                    known = word in self.dev[command]
+                elif before == "--only":
+                    known = is_placeholder(word) or (self.root / f"include/intaglio/kernels/spirv/{word}.hpp").is_file()
+                else:
+                    known = command == "test" and (word in self.steps or is_placeholder(word))
                 if not known:
-                    yield f"./dev {command} {word}: expected an option or a step that ./dev knows"
+                    yield f"./dev {command} {word}: expected an option, a step or a module that ./dev knows"
 
     def program_problems(self, program, arguments):
         if program == "intaglio" and arguments[:1] == ["serve"]:  # hands its arguments on

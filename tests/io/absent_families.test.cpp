@@ -35,7 +35,7 @@ std::string refusal(const std::filesystem::path& path) {
 
 }  // namespace
 
-TEST_CASE("a family is computed or is said to be absent, not both, and each stands in the docs", "[io][family]") {
+TEST_CASE("a family is computed or is said to be absent, not both, and the docs name each", "[io][family]") {
   std::set<std::string> all;
   for (const io::absent_family& each : io::absent_families)
     for (const std::string& name : names_of(each.names)) {

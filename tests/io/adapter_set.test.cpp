@@ -71,7 +71,7 @@ TEST_CASE("values that f16 holds are held so", "[io]") {
   CHECK(adapters.type() == dtype::f16);
 }
 
-TEST_CASE("adapters that cannot stand beside a model are refused by name", "[io]") {
+TEST_CASE("adapters that do not fit a model are refused by name", "[io]") {
   const temporary_folder folder;
   const auto path = conformance("llama-tiny") / "gguf/llama-tiny-f16.gguf";
   const auto hold = [&](const lora_file& of) {

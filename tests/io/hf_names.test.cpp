@@ -8,7 +8,7 @@
 using namespace intaglio::io;
 using intaglio::architecture;
 
-TEST_CASE("hf_names: tensors of a model, whatever stands in front of them") {
+TEST_CASE("hf_names: tensors of a model, whatever prefix they have") {
   CHECK(gguf_name("model.embed_tokens.weight", architecture::bitnet) == "token_embd.weight");
   CHECK(gguf_name("model.norm.weight", architecture::bitnet) == "output_norm.weight");
   CHECK(gguf_name("lm_head.weight", architecture::llama) == "output.weight");
@@ -72,7 +72,7 @@ TEST_CASE("hf_names: an expert's matrices have Mixtral's names or those of a gat
   CHECK_FALSE(gguf_name("model.layers.2.mlp.gate.weight", architecture::llama));
 }
 
-TEST_CASE("hf_names: encoders' tensors, with older names of norms and what stands in front of a classifier's") {
+TEST_CASE("hf_names: encoders' tensors, with older names of norms and the prefix of a classifier's") {
   CHECK(gguf_name("bert.encoder.layer.2.attention.self.query.bias", architecture::bert) == "blk.2.attn_q.bias");
   CHECK(gguf_name("embeddings.LayerNorm.gamma", architecture::bert) == "token_embd_norm.weight");
   CHECK(gguf_name("encoder.layer.0.output.LayerNorm.beta", architecture::bert) == "blk.0.layer_output_norm.bias");

@@ -72,7 +72,7 @@ TEST_CASE("a directory gives the vocabulary that its files describe") {
   CHECK(gemma.token_types[7] == 4);
 }
 
-TEST_CASE("a chat template stands in the config, in a list of named ones, or in a file of its own") {
+TEST_CASE("a chat template is in the config, in a list of named ones, or in a file of its own") {
   const temporary_folder folder;
   for (const char* name : {"config.json", "tokenizer.json"})
     std::filesystem::copy_file(shared("models/fable-bitnet") / name, folder / name);

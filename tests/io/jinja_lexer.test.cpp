@@ -19,7 +19,7 @@ std::string kinds(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("jinja_lexer: tags, texts and what stands in tags", "[jinja]") {
+TEST_CASE("jinja_lexer: tags, texts and the words inside tags", "[jinja]") {
   CHECK(kinds("a{{ x }}b") == "data:a {{ name:x }} data:b end ");
   CHECK(kinds("{% if a.b >= 1.5e3 %}") == "{% name:if name:a sign:. name:b sign:>= real:1.5e3 %} end ");
   CHECK(kinds("{{ 'a\\n\\'' \"\\u00e9\" 1_0 ** 2 }}") ==

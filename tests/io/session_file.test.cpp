@@ -74,7 +74,7 @@ TEST_CASE("session_file: what is read is what was written", "[session_file]") {
   CHECK_THROWS_AS(short_of.commit(), intaglio::argument_error);
 }
 
-TEST_CASE("session_file: an adapter stands in front of the tokens", "[session_file]") {
+TEST_CASE("session_file: an adapter is in front of the tokens", "[session_file]") {
   const temporary_folder folder;
   const auto save_with = [&](float scale) {
     io::session_record with = some_record(16);

@@ -312,7 +312,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "halves, tiled: of eight tokens eight columns of each behind the other; in the orders of fragments; later tokens "
+    "f16 inputs, tiled: of eight tokens eight columns of each behind the other; in the orders of fragments; later "
+    "tokens "
     "untouched") {
   kernel_device on;
   random_numbers random(34);

@@ -23,7 +23,7 @@ TEST_CASE("a merged matrix holds each row of each source once", "[law]") {
   }
 }
 
-TEST_CASE("gates stand beside their up rows, and the two rows of a rotated pair beside each other") {
+TEST_CASE("gates are beside their up rows, and the two rows of a rotated pair beside each other") {
   constexpr row_order gated = row_order::gate_up(3);
   static_assert(gated(0) == source_row{0, 0} && gated(1) == source_row{1, 0} && gated(5) == source_row{1, 2});
 

@@ -133,7 +133,7 @@ TEST_CASE("products by matrices cover all rows and tokens of the pass, others ke
 }
 
 TEST_CASE(
-    "a batch's products in halves cover all rows and tokens of the pass; the columns are shared alike whatever the "
+    "a batch's products in f16 cover all rows and tokens of the pass; the columns are shared alike whatever the "
     "pass",
     "[plan]") {
   for (const std::uint32_t slot_count : {3u, 8u, 24u, 40u, 64u}) {
@@ -194,7 +194,7 @@ TEST_CASE("attends_in_f16: chunks of integer products attend in f16; nothing els
 }
 
 TEST_CASE(
-    "a prompt's products by fragments: tiles that the shader takes, which cover all; halves in the product's order",
+    "a prompt's products by fragments: tiles that the shader takes, which cover all; f16 inputs in the product's order",
     "[plan]") {
   const auto look = []<dtype Codec>() {
     const plan::planned made =

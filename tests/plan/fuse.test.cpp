@@ -120,7 +120,7 @@ TEST_CASE("the stream is not overwritten while a norm of it is still to be compu
 }
 
 TEST_CASE("the stream is not overwritten between a product and its sum", "[plan][fuse]") {
-  // Product a stands in front of what reads the stream, its sum with the stream behind it.
+  // Product a is in front of what reads the stream, its sum with the stream behind it.
   const auto expect_refused = [](auto values) {
     text<256> failure;
     (void)fused(
@@ -139,7 +139,7 @@ TEST_CASE("the stream is not overwritten between a product and its sum", "[plan]
     const auto a = product(t, t.quantize(t.rms_norm(x, "n1.weight", 1e-5f), "n1"), "a.weight");
     return std::pair{a, product(t, t.quantize(t.rms_norm(x, "n2.weight", 1e-5f), "n2"), "b.weight")};
   });
-  // the norm stands in front of a, but b computes it itself
+  // the norm is in front of a, but b computes it itself
   expect_refused([&](ir::trace& t, ir::value_id x) {
     const auto early = t.quantize(t.rms_norm(x, "n2.weight", 1e-5f), "n2");
     const auto a = product(t, t.quantize(t.rms_norm(x, "n1.weight", 1e-5f), "n1"), "a.weight");

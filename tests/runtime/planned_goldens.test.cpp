@@ -156,7 +156,7 @@ constexpr golden_file in_mixes[] = {{"qwen3-tiny", "q4_k_m", "gguf/qwen3-tiny-q4
 /// Pairs that are not computed: the golden has a config that the file does not state.
 constexpr golden_file of_other_configs[] = {
     {"llamabit-tiny", "a8", "gguf/llamabit-tiny-f32.gguf"},       // a plain Llama
-    {"llamabit-tiny", "a8", "gguf/llamabit-tiny-bf16.gguf"},      // likewise
+    {"llamabit-tiny", "a8", "gguf/llamabit-tiny-bf16.gguf"},      // a plain Llama too
     {"llamabit-tiny", "f32act", "gguf/llamabit-tiny-i2_s.gguf"},  // inputs of I2_S are int8
     {"llamabit-tiny", "f32act", "hf-packed"},                     // inputs are int8, as quantization_config says
     {"llamabit-tiny", "f32act", "hf-bf16"},

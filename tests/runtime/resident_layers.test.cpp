@@ -32,7 +32,7 @@ plan::device_class resident_modules(const gpu::device& on) {
   return found;
 }
 
-/// Modules for any device that can make the pipeline of the dispatch, whether it computes there or gives up.
+/// Modules for any device that can make the pipeline of the dispatch, whether it computes there or times out.
 plan::device_class modules_of_any(const gpu::device& on) {
   if (!on.has(gpu::feature::shader_int64)) SKIP("NOT RUN: needs shaderInt64, found " << on.label());
   return resident_class(on);

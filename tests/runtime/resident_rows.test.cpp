@@ -58,8 +58,8 @@ constexpr decoder_config batch_uneven = normed_of(2560, 10240, 8, 4, 256),
 // have.
 constexpr decoder_config paired = config_of(512, 1536, 8, 2, 64), single = config_of(256, 1024, 3, 1, 128),
                          wide = config_of(3072, 4096, 24, 8, 128), blocks = config_of(512, 2048, 8, 4, 64);
-// Of many: four, two and one heads to a key and channels of 64, gate and up by one subgroup a tile and by two, q, k and
-// v likewise.
+// Larger models: four, two and one heads to a key, and channels of 64. Gate and up, and q, k and v, are computed by one
+// subgroup a tile and by two.
 constexpr decoder_config shared_keys = config_of(4096, 14336, 32, 8, 128),
                          paired_keys = config_of(2048, 4096, 16, 8, 128),
                          short_heads = config_of(2048, 6144, 32, 16, 64), own_keys = config_of(2048, 4096, 16, 16, 128);

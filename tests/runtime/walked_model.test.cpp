@@ -136,7 +136,7 @@ TEST_CASE("walked model: a patch folded into a Llama is the walk over it", "[run
     const std::size_t rows = walked.size() / ids.size();
     CHECK(top(std::span(walked).subspan(i * rows, rows)) == top(std::span(expected).subspan(i * rows, rows)));
   }
-  // The same model as a Hugging Face folder, changed likewise and folded to safetensors.
+  // The same model as a Hugging Face folder, with the same changes, folded to safetensors.
   std::filesystem::create_directory(stories.folder / "hf");
   io::convert(stories.path, stories.folder / "hf/model.safetensors", {.codec = dtype::f32});
   std::ofstream(stories.folder / "hf/config.json")

@@ -204,7 +204,7 @@ TEST_CASE("a chat that is killed while it is stored, or has no room for it, leav
   const std::string whole = content(file);
   const auto is_whole = [&] { return chat("/load " + file + "\n/system\n"); };
 
-  // A limit of the process stands in for the disk: both refuse the write with a code.
+  // A limit of the process replaces a full disk: both refuse the write with a code.
   ::rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);

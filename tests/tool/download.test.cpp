@@ -139,7 +139,7 @@ TEST_CASE("a download that cannot be right is refused, and says why") {
 TEST_CASE("a download that was stopped, or had no room, goes on in the next run") {
   model_server server;
   const temporary_folder folder;
-  // A limit of the process stands in for the disk: both refuse the write with a code.
+  // A limit of the process replaces a full disk: both refuse the write with a code.
   ::rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# An overlay port for the tree that it stands in: vcpkg install intaglio --overlay-ports=TREE/cmake/vcpkg
+# An overlay port for the tree that it is in: vcpkg install intaglio --overlay-ports=TREE/cmake/vcpkg
 set(VCPKG_BUILD_TYPE release)  # headers alone
 get_filename_component(SOURCE_PATH "${CURRENT_PORT_DIR}/../../.." ABSOLUTE)
 vcpkg_cmake_configure(SOURCE_PATH "${SOURCE_PATH}" OPTIONS -DINTAGLIO_BUILD_EXAMPLES=OFF)

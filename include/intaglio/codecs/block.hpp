@@ -61,7 +61,7 @@ inline void put_upper_bits(std::uint32_t bits, std::uint8_t* codes) {
 
 /// A block taken apart, as its row in rows.h says. It holds the code of each weight, the bytes of the factors of each
 /// 32 columns, and the values that 256 columns share. Where 16 columns have a factor, the factors of the first 16
-/// columns stand in front of those of the second 16. Least values follow in the same order.
+/// columns come before those of the second 16. Least values follow in the same order.
 struct split_block {
   std::array<std::uint8_t, 256> codes;
   std::array<std::array<std::uint8_t, 4>, 8> factors;

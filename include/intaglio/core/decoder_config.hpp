@@ -97,7 +97,8 @@ enum class expert_score : std::uint8_t {
 /// each pair has a factor, of which there are two lists. @source transformers' modeling_rope_utils.py; Peng et al. 2023
 enum class rope_type : std::uint8_t { plain, linear, llama3, yarn, longrope };
 
-/// config.json's rope_scaling. `factor` belongs to all but longrope, low_ and high_freq_factor to llama3 and yarn.
+/// The keys of rope_scaling in a config.json. `factor` belongs to all but longrope, low_ and high_freq_factor to llama3
+/// and yarn.
 struct rope_scaling_config {
   /// @{
   /// A key of rope_scaling in config.json.
@@ -112,7 +113,7 @@ struct rope_scaling_config {
   friend constexpr bool operator==(const rope_scaling_config&, const rope_scaling_config&) = default;
 };
 
-/// longrope's divisors of the rotary embedding's frequencies: one for each pair of channels, then zeros.
+/// Divisors that longrope applies to the rotary embedding's frequencies: one for each pair of channels, then zeros.
 struct longrope_factors {
   static constexpr std::size_t most = 64;  ///< pairs of channels
   std::array<float, most> short_factor{};  ///< where a session has at most the positions of the original context

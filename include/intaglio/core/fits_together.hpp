@@ -20,13 +20,13 @@ using proven = reason<Sentence>;
 template <auto Sentence>
 struct fits_together {
   static_assert(Sentence.empty(), "intaglio: the model does not fit together");
-  static constexpr bool model_fits = true;
+  static constexpr bool model_fits = true;  ///< the condition of a static_assert that names this struct
 };
 /// Carries the sentence of a plan that cannot be proven into the error, as fits_together does.
 template <auto Sentence>
 struct proven {
   static_assert(Sentence.empty(), "intaglio: the plan cannot be proven");
-  static constexpr bool model_fits = true;
+  static constexpr bool model_fits = true;  ///< the condition of a static_assert that names this struct
 };
 #endif
 

@@ -61,7 +61,7 @@ inline bool contains(const feature_set& set, feature which) { return set.test(st
 /// The features that every device must have.
 feature_set required_features();
 
-/// VkComponentTypeKHR.
+/// Type of the elements of a cooperative matrix, with the values of VkComponentTypeKHR.
 enum class matrix_element : std::uint32_t { f16, f32, f64, s8, s16, s32, s64, u8, u16, u32, u64 };
 
 /// The short name of an element type: "f16"; "other" for a type that Vulkan added later.
@@ -71,17 +71,18 @@ constexpr std::string_view name(matrix_element type) {
   return static_cast<std::size_t>(type) < names.size() ? names[static_cast<std::size_t>(type)] : "other";
 }
 
-/// VkCooperativeMatrixPropertiesKHR: A [m, k] times B [k, n] plus C [m, n].
+/// One product of cooperative matrices that a device computes: A [m, k] times B [k, n] plus C [m, n].
+/// The members have the layout of VkCooperativeMatrixPropertiesKHR.
 struct matrix_shape {
-  VkStructureType sType = static_cast<VkStructureType>(1000506001);
-  void* pNext = nullptr;
-  std::uint32_t m = 0, n = 0, k = 0;
-  matrix_element a{}, b{}, c{}, result{};
-  VkBool32 saturates = VK_FALSE;
-  std::uint32_t scope = 0;  ///< VkScopeKHR
-  static constexpr std::uint32_t subgroup_scope = 3;
+  VkStructureType sType = static_cast<VkStructureType>(1000506001);  ///< the structure's type in Vulkan
+  void* pNext = nullptr;                                             ///< always null
+  std::uint32_t m = 0, n = 0, k = 0;                                 ///< rows or columns, in elements
+  matrix_element a{}, b{}, c{}, result{};                            ///< element types of the four matrices
+  VkBool32 saturates = VK_FALSE;                      ///< whether integer sums are clamped instead of wrapped
+  std::uint32_t scope = 0;                            ///< the invocations that share the matrices, a VkScopeKHR
+  static constexpr std::uint32_t subgroup_scope = 3;  ///< VK_SCOPE_SUBGROUP_KHR, the only scope that kernels use
 
-  /// "16x16x32 s8 s8 s32"
+  /// The shape as reports print it: "16x16x32 s8 s8 s32" for m, n, k and the types of A, B and the result.
   std::string text() const {
     std::string out = std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
     for (const auto each : {a, b, result}) out.append(" ").append(name(each));
@@ -89,6 +90,7 @@ struct matrix_shape {
   }
 };
 
+/// Kind of a device, as Vulkan classifies it (VkPhysicalDeviceType).
 enum class device_type : std::uint8_t { discrete, integrated, virtual_gpu, cpu, other };
 
 /// The name of a type of device: "discrete GPU".
@@ -99,46 +101,49 @@ constexpr std::string_view name(device_type type) {
 
 /// One heap of memory.
 struct memory_heap {
-  std::uint64_t size_bytes = 0;
-  bool device_local = false;
+  std::uint64_t size_bytes = 0;  ///< size of the whole heap, also of what other programs use
+  bool device_local = false;     ///< whether the heap is the device's own memory, not the host's
 };
 
-/// The limits that plans and kernels depend on.
+/// The limits that plans and kernels depend on, as the driver reports them. 0: not reported.
 struct device_limits {
-  std::uint32_t max_push_constant_bytes = 0;
-  std::uint32_t max_shared_memory_bytes = 0;
-  std::uint32_t max_workgroup_invocations = 0;
-  std::array<std::uint32_t, 3> max_workgroup_size{};
-  std::array<std::uint32_t, 3> max_workgroup_count{};
-  std::uint32_t subgroup_size = 0, min_subgroup_size = 0, max_subgroup_size = 0;
-  std::uint32_t max_subgroups_per_workgroup = 0;
-  bool subgroup_size_selectable = false;  ///< for compute
-  std::uint32_t subgroup_operations = 0;  ///< VkSubgroupFeatureFlags
-  bool int8_dot_product_accelerated = false;
-  bool mixed_dot_product_accelerated = false;  ///< accelerated for products of signed and unsigned bytes
-  std::uint32_t multiprocessors = 0;           ///< number of multiprocessors that run workgroups at once
-                                               ///< (VK_NV_shader_sm_builtins); 0: unknown
-  std::uint64_t max_allocation_bytes = 0;
-  std::uint64_t max_buffer_bytes = 0;
-  std::uint64_t max_storage_range_bytes = 0;
-  std::uint64_t host_pointer_alignment = 0;  ///< of VK_EXT_external_memory_host, 0 without it
-  float timestamp_period_ns = 0;
-  std::uint32_t timestamp_bits = 0;  ///< of the chosen queue family, 0: no timestamps
+  std::uint32_t max_push_constant_bytes = 0;                                      ///< bytes of push constants
+  std::uint32_t max_shared_memory_bytes = 0;                                      ///< shared memory of a workgroup
+  std::uint32_t max_workgroup_invocations = 0;                                    ///< invocations of a workgroup
+  std::array<std::uint32_t, 3> max_workgroup_size{};                              ///< invocations in x, y and z
+  std::array<std::uint32_t, 3> max_workgroup_count{};                             ///< workgroups in x, y and z
+  std::uint32_t subgroup_size = 0, min_subgroup_size = 0, max_subgroup_size = 0;  ///< invocations of a subgroup
+  std::uint32_t max_subgroups_per_workgroup = 0;  ///< subgroups of a workgroup whose subgroup size is chosen
+  bool subgroup_size_selectable = false;          ///< whether a compute pipeline may choose its subgroup size
+  std::uint32_t subgroup_operations = 0;          ///< subgroup operations of compute shaders, VkSubgroupFeatureFlags
+  bool int8_dot_product_accelerated = false;      ///< accelerated for products of signed bytes
+  bool mixed_dot_product_accelerated = false;     ///< accelerated for products of signed and unsigned bytes
+  std::uint32_t multiprocessors = 0;              ///< number of multiprocessors that run workgroups at once
+                                                  ///< (VK_NV_shader_sm_builtins); 0: unknown
+  std::uint64_t max_allocation_bytes = 0;         ///< size of one allocation of memory
+  std::uint64_t max_buffer_bytes = 0;             ///< size of one buffer
+  std::uint64_t max_storage_range_bytes = 0;      ///< range of a storage buffer that a descriptor can bind
+  std::uint64_t host_pointer_alignment =
+      0;                          ///< alignment of imported host memory in bytes (VK_EXT_external_memory_host); 0: none
+  float timestamp_period_ns = 0;  ///< nanoseconds of one step of a timestamp
+  std::uint32_t timestamp_bits = 0;  ///< valid bits of timestamps in the chosen queue family; 0: no timestamps
 };
 
 /// The description of a device before it is opened.
 struct device_description {
-  std::uint32_t index = 0;  ///< position in the loader's order
-  std::string name;
-  device_type type = device_type::other;
-  std::uint32_t vendor_id = 0, device_id = 0;
-  std::array<std::uint8_t, VK_UUID_SIZE> uuid{}, driver_uuid{};
-  std::string driver_name, driver_info;
-  std::uint32_t driver_id = 0;       ///< VkDriverId
-  std::uint32_t driver_version = 0;  ///< packed as the vendor defines
-  std::uint32_t api_version = 0;
-  device_limits limits;
-  std::vector<memory_heap> heaps;
+  std::uint32_t index = 0;                               ///< position in the loader's order
+  std::string name;                                      ///< the device's name, without control characters
+  device_type type = device_type::other;                 ///< kind of the device
+  std::uint32_t vendor_id = 0, device_id = 0;            ///< PCI's numbers of vendor and device
+  std::array<std::uint8_t, VK_UUID_SIZE> uuid{};         ///< the device's identity, which a restart does not change
+  std::array<std::uint8_t, VK_UUID_SIZE> driver_uuid{};  ///< identity of the driver's build
+  std::string driver_name, driver_info;                  ///< the driver's name and version as text
+  std::uint32_t driver_id = 0;                           ///< the driver's number, a VkDriverId
+  std::uint32_t driver_version = 0;                      ///< the driver's version, packed as its vendor defines
+  std::uint32_t api_version = 0;                         ///< the highest version of Vulkan that the device supports
+  device_limits limits;                                  ///< limits of the device
+  std::vector<memory_heap> heaps;                        ///< all heaps, in Vulkan's order
+
   feature_set features;                       ///< supported features, not necessarily enabled
   std::vector<matrix_shape> matrix_shapes;    ///< of cooperative matrices
   std::optional<std::uint32_t> queue_family;  ///< compute, preferably without graphics

@@ -13,20 +13,21 @@
 
 namespace intaglio::gpu {
 
-/// The features structs, linked as Vulkan requires: query with the chain, or set members and pass head() to
-/// vkCreateDevice. It has pointers to itself, so it can be neither copied nor moved.
+/// Vulkan's structs of features, linked by pNext. A program passes head() to vkCreateDevice, or base to
+/// vkGetPhysicalDeviceFeatures2. A chain has pointers to itself, so it can be neither copied nor moved.
 struct feature_chain {
-  typed<VkPhysicalDeviceFeatures2> base;
-  typed<VkPhysicalDeviceVulkan11Features> core11;
-  typed<VkPhysicalDeviceVulkan12Features> core12;
-  typed<VkPhysicalDeviceVulkan13Features> core13;
-  typed<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR> pipeline_executable;
-  typed<VkPhysicalDeviceRobustness2FeaturesEXT> robustness2;
+  typed<VkPhysicalDeviceFeatures2> base;                                               ///< Vulkan 1.0, the first struct
+  typed<VkPhysicalDeviceVulkan11Features> core11;                                      ///< Vulkan 1.1
+  typed<VkPhysicalDeviceVulkan12Features> core12;                                      ///< Vulkan 1.2
+  typed<VkPhysicalDeviceVulkan13Features> core13;                                      ///< Vulkan 1.3
+  typed<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR> pipeline_executable;  ///< linked if present
+  typed<VkPhysicalDeviceRobustness2FeaturesEXT> robustness2;                           ///< linked if present
 #ifdef VK_EXT_device_fault
-  typed<VkPhysicalDeviceFaultFeaturesEXT> fault;
+  typed<VkPhysicalDeviceFaultFeaturesEXT> fault;  ///< linked if present
 #endif
-  cooperative_matrix_features cooperative_matrix;
+  cooperative_matrix_features cooperative_matrix;  ///< linked if present
 
+  /// Links the structs of Vulkan 1.0 to 1.3, with all features off.
   feature_chain() {
     base.pNext = &core11;
     core11.pNext = &core12;
@@ -52,17 +53,19 @@ struct feature_chain {
     link(cooperative_matrix_extension, cooperative_matrix);
   }
 
+  /// The first struct, for pNext of VkDeviceCreateInfo.
   const void* head() const noexcept { return &base; }
 };
 
 /// One row of the table of features.
 struct feature_entry {
-  feature id;
-  std::string_view name;                ///< as Vulkan spells it
-  const char* extension;                ///< null: core of 1.3
-  VkBool32* (*member)(feature_chain&);  ///< null: the extension has no switch; null without an extension: the headers
-                                        ///< of this build do not know the feature
-  bool required;
+  feature id;             ///< the feature that the row describes
+  std::string_view name;  ///< the name of the feature, or of an extension without features, as Vulkan spells it
+  const char* extension;  ///< the extension to enable; null for a feature of Vulkan 1.3
+  VkBool32* (*member)(feature_chain&);  ///< finds the feature's member in a chain. Null with an extension: enabling
+                                        ///< the extension is enough. Null without an extension: the Vulkan headers of
+                                        ///< this build do not know the feature
+  bool required;                        ///< whether the library refuses devices without the feature
 };
 
 /// All features, in the order of the enumeration.

@@ -111,6 +111,53 @@ class pipeline {
       refuse(unmet);
   }
 
+  using shader_handle = owned_handle<VkShaderModule, &dispatch_table::vkDestroyShaderModule>;
+
+  /// The specialization constants of a pipeline as Vulkan takes them. It has pointers to itself.
+  struct specialization_map {
+    explicit specialization_map(std::span<const specialization> constants) : entries(constants.size()) {
+      for (std::size_t i = 0; i < entries.size(); ++i) {
+        entries[i].constantID = constants[i].id;
+        entries[i].offset = static_cast<std::uint32_t>(i * sizeof(specialization) + offsetof(specialization, value));
+        entries[i].size = sizeof(std::uint32_t);
+      }
+      info.mapEntryCount = static_cast<std::uint32_t>(entries.size());
+      info.pMapEntries = entries.data();
+      info.dataSize = constants.size_bytes();
+      info.pData = constants.data();
+    }
+    specialization_map(const specialization_map&) = delete;
+    specialization_map& operator=(const specialization_map&) = delete;
+
+    std::vector<VkSpecializationMapEntry> entries;
+    VkSpecializationInfo info{};
+  };
+
+  [[gnu::cold]] static shader_handle shader_of(const std::shared_ptr<connection>& on, const pipeline_description& of) {
+    // An aligned copy: the module may come from a string literal.
+    std::vector<std::uint32_t> words(of.spirv.size() / 4);
+    std::memcpy(words.data(), of.spirv.data(), of.spirv.size());
+    typed<VkShaderModuleCreateInfo> code;
+    code.codeSize = of.spirv.size();
+    code.pCode = words.data();
+    VkShaderModule made = VK_NULL_HANDLE;
+    on->check(on->call.vkCreateShaderModule(on->handle, &code, nullptr, &made), "make the shader module", of.name);
+    return {on, made};
+  }
+
+  [[gnu::cold]] void create_layout(const std::shared_ptr<connection>& on, const pipeline_description& of) {
+    VkPushConstantRange range{};
+    range.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+    range.size = of.push_constant_bytes;
+    typed<VkPipelineLayoutCreateInfo> layout;
+    layout.pushConstantRangeCount = of.push_constant_bytes != 0 ? 1 : 0;
+    layout.pPushConstantRanges = &range;
+    VkPipelineLayout made = VK_NULL_HANDLE;
+    on->check(on->call.vkCreatePipelineLayout(on->handle, &layout, nullptr, &made), "make the pipeline layout",
+              of.name);
+    layout_ = {on, made};
+  }
+
   [[gnu::cold]] void create(const std::shared_ptr<connection>& on, const pipeline_description& of,
                             VkPipelineCache cache) {
     on->require_alive("make a pipeline");
@@ -119,39 +166,9 @@ class pipeline {
     push_constant_bytes_ = of.push_constant_bytes;
     constants_.assign(of.constants.begin(), of.constants.end());
 
-    std::vector<std::uint32_t> words(of.spirv.size() /
-                                     4);  // an aligned copy: the module may come from a string literal
-    std::memcpy(words.data(), of.spirv.data(), of.spirv.size());
-    typed<VkShaderModuleCreateInfo> code;
-    code.codeSize = of.spirv.size();
-    code.pCode = words.data();
-    VkShaderModule made_module = VK_NULL_HANDLE;
-    on->check(on->call.vkCreateShaderModule(on->handle, &code, nullptr, &made_module), "make the shader module",
-              of.name);
-    const owned_handle<VkShaderModule, &dispatch_table::vkDestroyShaderModule> shader(on, made_module);
-
-    VkPushConstantRange range{};
-    range.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
-    range.size = of.push_constant_bytes;
-    typed<VkPipelineLayoutCreateInfo> layout;
-    layout.pushConstantRangeCount = of.push_constant_bytes != 0 ? 1 : 0;
-    layout.pPushConstantRanges = &range;
-    VkPipelineLayout made_layout = VK_NULL_HANDLE;
-    on->check(on->call.vkCreatePipelineLayout(on->handle, &layout, nullptr, &made_layout), "make the pipeline layout",
-              of.name);
-    layout_ = {on, made_layout};
-
-    std::vector<VkSpecializationMapEntry> entries(of.constants.size());
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      entries[i].constantID = of.constants[i].id;
-      entries[i].offset = static_cast<std::uint32_t>(i * sizeof(specialization) + offsetof(specialization, value));
-      entries[i].size = sizeof(std::uint32_t);
-    }
-    VkSpecializationInfo constants{};
-    constants.mapEntryCount = static_cast<std::uint32_t>(entries.size());
-    constants.pMapEntries = entries.data();
-    constants.dataSize = of.constants.size_bytes();
-    constants.pData = of.constants.data();
+    const shader_handle shader = shader_of(on, of);
+    create_layout(on, of);
+    const specialization_map constants(of.constants);
 
     typed<VkPipelineShaderStageRequiredSubgroupSizeCreateInfo> subgroup;
     subgroup.requiredSubgroupSize = of.required_subgroup_size;
@@ -166,7 +183,7 @@ class pipeline {
     info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
     info.stage.module = shader.get();
     info.stage.pName = "main";
-    info.stage.pSpecializationInfo = &constants;
+    info.stage.pSpecializationInfo = &constants.info;
     if (of.required_subgroup_size != 0) info.stage.pNext = &subgroup;
     if (of.full_subgroups) info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
     info.layout = layout_.get();

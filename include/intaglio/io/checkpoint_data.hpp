@@ -80,6 +80,19 @@ inline bool read_recoded(const checkpoint_tensor& tensor, std::uint64_t row0, st
   return tensor.split || tensor.transposed;
 }
 
+/// Whether a file has a ternary matrix whose rows do not follow one another: I2_S, or packed into bytes.
+inline bool is_stored_ternary(const checkpoint_tensor& tensor) {
+  return tensor.stored.type == dtype::i2_s || tensor.stored.type == dtype::u8;
+}
+
+/// Checks rows that a caller asks for: inside the tensor, with room for `row` values or bytes each.
+inline void expect_rows(const stored_tensor& stored, std::uint64_t row0, std::uint64_t count, std::size_t room,
+                        std::uint64_t row) {
+  if (!range_inside(row0, count, stored.rows) || room != count * row)
+    throw argument_error("rows", "rows inside 0.." + std::to_string(stored.rows) + " and room for their values",
+                         std::to_string(row0) + " + " + std::to_string(count) + ", room for " + std::to_string(room));
+}
+
 /// An opened model. Movable. Several threads may read at once.
 class checkpoint {
  public:
@@ -108,6 +121,7 @@ class checkpoint {
 
   /// The file or folder that was opened.
   const std::string& path() const { return path_; }
+  /// The model's config, read from the files.
   const decoder_config& config() const { return config_; }
   /// The architecture that the files state: general.architecture of a GGUF, or model_type of a config.json.
   const std::string& stated_architecture() const { return stated_architecture_; }
@@ -115,6 +129,7 @@ class checkpoint {
   const std::vector<checkpoint_tensor>& tensors() const { return tensors_; }
   /// The weights of a packed file in device layout; nullptr for any other form.
   const packed_image* packed() const { return packed_ ? &*packed_ : nullptr; }
+  /// Whether the files state the context. Else config() has the context of the published models.
   bool states_context() const { return states_context_; }
   /// The pooling of the model's embeddings; absent where its files do not state it.
   std::optional<intaglio::pooling> pooling() const { return pooling_; }
@@ -123,6 +138,7 @@ class checkpoint {
   /// The warnings, a line each, with the file in front.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
+  /// The tensor with a name; null where the model has no such tensor.
   const checkpoint_tensor* find(std::string_view name) const {
     const auto at = by_name_.find(name);
     return at == by_name_.end() ? nullptr : &tensors_[at->second];
@@ -237,12 +253,14 @@ class checkpoint {
 
   /// A checksum in the files and the range of bytes that it covers. Only PyTorch's files have them.
   struct checksum {
-    const mapped_file* file;
-    zip_member member;
+    const mapped_file* file;  ///< the file, which the checkpoint keeps open
+    zip_member member;        ///< the range of bytes and its CRC-32
   };
+  /// All checksums that the files have.
   const std::vector<checksum>& checksums() const { return checksums_; }
 
-  /// @throws file_error where one of the files changed after it was opened
+  /// Checks that no file changed after it was opened.
+  /// @throws file_error where one did
   void expect_unchanged() const {
     for (const auto& file : files_) file->expect_unchanged();
   }
@@ -252,17 +270,6 @@ class checkpoint {
   static constexpr std::uint64_t chunk_bytes = 1 << 20;
 
   checkpoint() = default;
-
-  static bool is_stored_ternary(const checkpoint_tensor& tensor) {
-    return tensor.stored.type == dtype::i2_s || tensor.stored.type == dtype::u8;
-  }
-
-  static void expect_rows(const stored_tensor& stored, std::uint64_t row0, std::uint64_t count, std::size_t room,
-                          std::uint64_t row) {
-    if (!range_inside(row0, count, stored.rows) || room != count * row)
-      throw argument_error("rows", "rows inside 0.." + std::to_string(stored.rows) + " and room for their values",
-                           std::to_string(row0) + " + " + std::to_string(count) + ", room for " + std::to_string(room));
-  }
 
   /// Copies stored rows in the order of the file.
   static void read_bytes(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,

@@ -346,7 +346,8 @@ template <class File>
   });
   if (headless && !config.config.tie_word_embeddings) {
     config.config.tie_word_embeddings = true;
-    builder.warn("the model has no head: its embedding stands in, and it is good for embeddings alone");
+    builder.warn(
+        "the model has no head: its embedding is used as the head, and only its embeddings of texts are useful");
   }
   note_projection_norms(tensors, builder, config.config);
   builder.config() = config.config;

@@ -215,7 +215,7 @@ inline std::uint64_t embedding_rows(const std::vector<torch_file>& shards, std::
     const std::uint64_t rows = embedding_rows(shards, config.hidden_size);
     if (rows == 0 || rows > config_limits::vocab_size)
       throw file_error((folder / "params.json").string(), std::nullopt,
-                       "vocab_size, which tok_embeddings.weight stands in for",
+                       "vocab_size, or the rows of tok_embeddings.weight",
                        "1 to " + std::to_string(config_limits::vocab_size), std::to_string(rows));
     config.vocab_size = static_cast<std::uint32_t>(rows);
   }

@@ -16,21 +16,28 @@ enum class matrix_element : std::uint8_t { none, f16, f32, s8, s32 };
 
 /// One matrix product that a subgroup computes at once: A [m, k] times B [k, n] plus C [m, n].
 struct matrix_shape {
-  std::uint32_t m = 0, n = 0, k = 0;
-  matrix_element factors = matrix_element::none, sums = matrix_element::none;  ///< of A, B; of C, result
+  std::uint32_t m = 0, n = 0, k = 0;              ///< rows or columns of the matrices, in elements
+  matrix_element factors = matrix_element::none;  ///< element type of A and B
+  matrix_element sums = matrix_element::none;     ///< element type of C and of the result
   friend constexpr bool operator==(const matrix_shape&, const matrix_shape&) = default;
 };
-/// The shapes that modules use: 16 rows, and 16 columns of B for chunks, 8 for small batches of tokens.
+/// The shape of int8 products of chunks.
 inline constexpr matrix_shape int8_wide{16, 16, 32, matrix_element::s8, matrix_element::s32};
+/// The shape of int8 products of a few tokens, with 8 columns of B.
 inline constexpr matrix_shape int8_narrow{16, 8, 32, matrix_element::s8, matrix_element::s32};
+/// The shape of f16 products of chunks.
 inline constexpr matrix_shape f16_wide{16, 16, 16, matrix_element::f16, matrix_element::f32};
+/// The shape of f16 products of a few tokens, with 8 columns of B.
 inline constexpr matrix_shape f16_narrow{16, 8, 16, matrix_element::f16, matrix_element::f32};
+/// All shapes that modules use.
 inline constexpr std::array<matrix_shape, 4> known_matrix_shapes{int8_wide, int8_narrow, f16_wide, f16_narrow};
 
 /// Shared memory that plans rely on. Kernels with a constant `narrow` can run with half of it.
 inline constexpr std::uint32_t usual_shared_memory_bytes = 32768;
-/// Shared memory and subgroup width that modules with matrices rely on.
-inline constexpr std::uint32_t matrix_shared_memory_bytes = 49152, matrix_subgroup_width = 32;
+/// Shared memory that modules with matrices rely on.
+inline constexpr std::uint32_t matrix_shared_memory_bytes = 49152;
+/// Width of subgroups that modules with matrices rely on, in invocations.
+inline constexpr std::uint32_t matrix_subgroup_width = 32;
 
 /// Features of a device that a module may demand, one bit each.
 enum class demand : std::uint32_t {
@@ -45,37 +52,45 @@ enum class demand : std::uint32_t {
 };
 /// A set of demands.
 struct demands {
-  std::uint32_t bits = 0;
+  std::uint32_t bits = 0;  ///< a bit for each demand, as the enumeration numbers them
   constexpr demands() = default;
+  /// The set of one demand.
   constexpr demands(demand one) : bits(static_cast<std::uint32_t>(one)) {}
+  /// Whether this set has all demands of another set.
   constexpr bool has(demands all) const { return (all.bits & ~bits) == 0; }
+  /// The demands that are in at least one of two sets.
   friend constexpr demands operator|(demands a, demands b) {
     a.bits |= b.bits;
     return a;
   }
   friend constexpr bool operator==(const demands&, const demands&) = default;
 };
+/// The set of two demands.
 constexpr demands operator|(demand a, demand b) { return demands(a) | demands(b); }
 
 /// Facts of a kind of device. Sizes are lower bounds: every such device offers at least that.
 struct device_class {
-  std::string_view name;
-  bool is_cpu = false;
-  bool shares_memory = false;          ///< device and host share memory
-  std::uint32_t subgroup_size = 32;    ///< size at which kernels run; a plan also holds for narrower subgroups
-  bool selects_subgroup_size = false;  ///< pipelines require subgroup_size
-  std::uint32_t workgroup_invocations = 128, shared_memory_bytes = 16384, workgroup_count = 65535;
-  bool integer_dot = false;
-  bool mixed_dot = false;  ///< packed dot products of signed and unsigned bytes are one instruction
-  bool int64 = false, int8 = false, float16 = false;
-  bool ballot = false;                                              ///< subgroups support ballot and broadcast
-  std::array<matrix_shape, known_matrix_shapes.size()> matrices{};  ///< of known_matrix_shapes
+  std::string_view name;                      ///< name in plans and reports
+  bool is_cpu = false;                        ///< the driver computes on the host's processor
+  bool shares_memory = false;                 ///< device and host share memory
+  std::uint32_t subgroup_size = 32;           ///< size at which kernels run; a plan also holds for narrower subgroups
+  bool selects_subgroup_size = false;         ///< pipelines require subgroup_size
+  std::uint32_t workgroup_invocations = 128;  ///< invocations of a workgroup
+  std::uint32_t shared_memory_bytes = 16384;  ///< shared memory of a workgroup
+  std::uint32_t workgroup_count = 65535;      ///< workgroups of a dispatch, in each dimension
+  bool integer_dot = false;                   ///< packed dot products of signed bytes are one instruction
+  bool mixed_dot = false;                     ///< packed dot products of signed and unsigned bytes are one instruction
+  bool int64 = false, int8 = false, float16 = false;  ///< shaders may compute with elements of this type
+  bool ballot = false;                                ///< subgroups support ballot and broadcast
+  std::array<matrix_shape, known_matrix_shapes.size()>
+      matrices{};  ///< those of known_matrix_shapes that the device computes
   /// Workgroups of a resident dispatch that are sure to run at once; 0: not known. For a CPU driver 1: it runs
   /// workgroups at once or one after the other, and each finishes.
   std::uint32_t resident_workgroups = 0;
 
   friend constexpr bool operator==(const device_class&, const device_class&) = default;
 
+  /// Whether the device computes a product of cooperative matrices.
   constexpr bool multiplies(const matrix_shape& wanted) const {
     for (const matrix_shape& each : matrices)
       if (each == wanted) return true;
@@ -99,11 +114,13 @@ struct device_class {
   /// Whether the registers of a workgroup are so few that wide workgroups would spill to memory: on GPUs whose
   /// subgroups are wider than the 32 lanes that kernels are written for.
   constexpr bool registers_are_shared() const { return !is_cpu && subgroup_size > 32; }
+  /// This class without resident dispatches.
   constexpr device_class without_residency() const {
     device_class out = *this;
     out.resident_workgroups = 0;
     return out;
   }
+  /// This class without cooperative matrices.
   constexpr device_class without_matrices() const {
     device_class out = *this;
     out.matrices = {};

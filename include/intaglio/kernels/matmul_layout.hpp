@@ -12,7 +12,7 @@
 //     1 bit   [4 rows, n, 4 bytes]: bit e of byte k is of column 4e + k
 //   codes of codecs with a table: a plane of 4 or 2 bits has a word like a plane of 1 bit for each bit, the lowest
 //   first factors [n, 4 rows] of 1, 2 or 4 bytes: those of the halves of a block, then the halves' least values
-//   likewise factors that 256 columns share, [n / 8, 4 rows] of {f16 d} or {f16 d, f16 dmin}
+//   then factors that 256 columns share, [n / 8, 4 rows] of {f16 d} or {f16 d, f16 dmin}
 // FACTOR_HEAD replaces the last two by 16 bytes {f16 d, f16 dmin, 6-bit scales and minima} [4 rows, n / 8].
 #pragma once
 

@@ -13,6 +13,7 @@
 
 namespace intaglio::plan {
 
+/// Whether an access is to the partial results that an attention's workgroups exchange.
 constexpr bool holds_partials(const dispatch& d, const access& a) {
   if (d.kernel != kernels::kernel::attention) return false;
   const operand& o = d[kernels::push_ids<kernels::attention_kernel>.partials];

@@ -14,8 +14,8 @@ namespace intaglio::plan {
 
 using kernels::demand, kernels::device_class;
 
-/// Limits are the values that drivers report. Sources: docs/gpu.md, and vulkan.gpuinfo.org for devices on which the
-/// project has not run.
+/// Classes of devices, named after a driver or a series of GPUs. Limits are the values that drivers report. Sources:
+/// docs/gpu.md, and vulkan.gpuinfo.org for devices on which the project has not run.
 namespace classes {
 /// Mesa's CPU driver, vectors of up to 512 bits.
 inline constexpr device_class llvmpipe{.name = "llvmpipe",
@@ -157,8 +157,9 @@ inline constexpr device_class v3d{.name = "v3d",
 /// The minimum that Vulkan guarantees, with the widest subgroups of a GPU.
 inline constexpr device_class least{.name = "least", .subgroup_size = 64};
 
-/// Classes for which plans are made in advance: CPU drivers, then GPUs, each with the most capable first.
+/// Classes of CPU drivers for which plans are made in advance, the most capable first.
 inline constexpr const device_class* cpus[] = {&llvmpipe, &cpu};
+/// Classes of GPUs for which plans are made in advance, the most capable first.
 inline constexpr const device_class* gpus[] = {&h100, &nvidia, &amd_wave32, &xe, &apple, &adreno, &baseline};
 /// Classes of GPUs without a plan made in advance; the plan that each gets is tested (docs/devices.md).
 inline constexpr const device_class* other_gpus[] = {&gcn, &rdna, &jetson, &mali, &v3d, &least};

@@ -30,6 +30,7 @@ enum class region : std::uint8_t {
   kept,         ///< the recurrent state of this layer (layer_cache::kept_bytes)
 };
 
+/// The name of a region in messages.
 std::string_view constexpr name(region where) {
   constexpr std::string_view names[] = {"none", "arena",     "weight",      "keys",      "values", "state",
                                         "ring", "pool keys", "pool values", "arguments", "trace",  "kept"};
@@ -180,6 +181,7 @@ constexpr bool makes_blank(const dispatch& d, const access& a) {
 /// Alignment of offsets of values and weights: the widest load of a kernel, and a cache line.
 inline constexpr std::uint64_t arena_alignment = 256;
 
+/// Rounds up to the next multiple of an alignment.
 constexpr std::uint64_t aligned(std::uint64_t bytes, std::uint64_t alignment = arena_alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }

@@ -45,6 +45,7 @@ struct bounded_list {
   }
 };
 
+/// A sequence as a constant evaluation makes it: the members of `sequence`, in lists of bounded size.
 struct drafted_sequence {
   bounded_list<dispatch, 8> prologue;
   bounded_list<dispatch, max_section_dispatches> period;

@@ -48,7 +48,7 @@ constexpr std::vector<node> sequence_nodes(ir::graph& g, const decoder_config& c
   if (small_batch) insert_norm(g, nodes, kernels::kernel::dense_batch, 0);
   if (kind.tokens == 1 && kind.sampler) keep_traces(g, nodes, failure);
   if (kind.tokens == 1 && kind.batch.slot_count == 0 && target.work.unrolled) {
-    straighten(g, config, target, nodes);
+    unroll_products(g, config, target, nodes);
     if (has_rows(g, nodes)) insert_norm(g, nodes, kernels::kernel::dense_rows, rule_index("unrolled"));
   }
   if (!failure.empty()) return {};
@@ -69,6 +69,7 @@ constexpr std::uint64_t add_room(placement& p, std::string_view name, dtype type
   return value.offset;
 }
 
+/// Copies lists into a draft. @error in `failure`: a list that is longer than a draft has room for
 constexpr void keep(drafted_sequence& out, const std::vector<dispatch>& prologue, const std::vector<dispatch>& period,
                     const std::vector<dispatch>& epilogue, const std::vector<placed_value>& values,
                     text<256>& failure) {
@@ -83,6 +84,8 @@ constexpr ir::value_id stream_of(const ir::graph& g, const std::vector<node>& no
   return !kind.head && nodes.back().where == ir::section::epilogue ? nodes.back().out : g.stream_out;
 }
 
+/// Plans one sequence of a model: fuses, places, lowers and orders its dispatches.
+/// @error in `failure`: what the model has and no kernel computes, or what a plan has no room for
 constexpr void draft_sequence(const ir::graph& traced, const decoder_config& config, const profile& target,
                               std::uint32_t context, sequence_kind kind, weight_list& weights, drafted_sequence& out,
                               text<256>& failure) {

@@ -26,6 +26,8 @@ concept engravable = ir::traceable<Model> && requires {
   { Model::config } -> std::convertible_to<const decoder_config&>;
 };
 
+/// One sequence of a model's plan, before it is frozen.
+/// @param before the sequence drafted before this one, whose weights this one extends; null: the first sequence
 template <engravable Model>
 constexpr draft make_draft(const profile& target, std::uint32_t context, sequence_id which, const draft* before) {
   return draft_graph(ir::traced<Model>(), Model::config, target, context, which, before);
@@ -116,6 +118,7 @@ struct engraved {
   static_assert(fits_together<resident.failure>::model_fits, "intaglio: the model does not fit together");
 
  public:
+  /// The plan, proven: its dispatches, barriers, weights and memory.
   static constexpr plan::table table = make_table();
   static_assert(proven<verify_weights(table)>::model_fits, "intaglio: the plan cannot be proven");
   static_assert(proven<verify_sequence(table, &plan::table::decode)>::model_fits,

@@ -12,6 +12,7 @@
 
 namespace intaglio::plan {
 
+/// The sequences of a batch, before they are frozen: its passes, and the copies between caches and pool.
 struct batch_draft {
   text<256> failure;
   batch_shape shape;
@@ -108,6 +109,7 @@ constexpr drafted_sequence draft_resident_rows(const decoder_config& config, con
   return out;
 }
 
+/// Plans the sequences of a batch for a model type.
 template <engravable Model>
 constexpr batch_draft make_batch_draft(const profile& target, std::uint32_t context, batch_shape shape,
                                        const draft& alone) {

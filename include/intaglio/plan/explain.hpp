@@ -11,21 +11,26 @@
 
 namespace intaglio::plan {
 
+/// Parts of the texts that explain(), explain_json() and their variants for cut models (plan/explain_cut.hpp) write.
 namespace explanation {
 
+/// Digits with commas between thousands: "4,122,336".
 inline std::string number(std::uint64_t value) {
   std::string digits = std::to_string(value);
   for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ',');
   return digits;
 }
 
+/// Text with blanks up to a width, behind it or, with `right`, in front of it. Longer text is not cut.
 inline std::string padded(std::string text, std::size_t width, bool right = false) {
   const std::string gap(text.size() < width ? width - text.size() : 0, ' ');
   return right ? gap + text : text + gap;
 }
 
+/// The name of a kernel, as its shader is named.
 inline std::string_view name(kernels::kernel which) { return kernels::interface_of(which).name; }
 
+/// Appends the line of one dispatch; `section` says how often the dispatch is recorded.
 inline void row(std::string& out, std::string_view section, const dispatch& d) {
   const std::string groups = std::to_string(d.groups[0]) + " x " + std::to_string(d.groups[1]) +
                              (d.groups[2] > 1 ? " x " + std::to_string(d.groups[2]) : "");
@@ -37,6 +42,7 @@ inline void row(std::string& out, std::string_view section, const dispatch& d) {
   out += '\n';
 }
 
+/// Appends one sequence: a line of sums, its dispatches, and the values of its arena.
 inline void describe(std::string& out, const sequence& s) {
   out += std::string(s.name) + ": up to " + std::to_string(s.max_tokens) + (s.max_tokens == 1 ? " token" : " tokens") +
          " a pass, " + number(s.dispatch_count()) + " dispatches, " + number(s.barrier_count()) + " barriers, reads " +
@@ -63,6 +69,7 @@ inline void describe(std::string& out, const sequence& s) {
            std::to_string(v.first) + " to " + std::to_string(v.last) + '\n';
 }
 
+/// A JSON string of a text that has no control characters.
 inline std::string quoted(std::string_view words) {
   std::string out = "\"";
   for (const char c : words) {
@@ -72,6 +79,7 @@ inline std::string quoted(std::string_view words) {
   return out + '"';
 }
 
+/// A JSON array of what `each` writes for each item.
 template <class List, class Each>
 std::string array(const List& list, Each&& each) {
   std::string out = "[";
@@ -79,6 +87,7 @@ std::string array(const List& list, Each&& each) {
   return out + "]";
 }
 
+/// A dispatch as a JSON object, with its specialization constants by name.
 inline std::string json(const dispatch& d) {
   const auto& face = kernels::interface_of(d.kernel);
   std::string constants;
@@ -96,6 +105,7 @@ inline std::string json(const dispatch& d) {
          ",\"merged_ops\":" + std::to_string(d.op_count) + ",\"specialization\":{" + constants + "}}";
 }
 
+/// A sequence as a JSON object: its sums, dispatches and values.
 inline std::string json(const sequence& s) {
   auto calls = [](std::span<const dispatch> part) { return array(part, [](const dispatch& d) { return json(d); }); };
   return "{\"name\":" + quoted(s.name) + ",\"max_tokens\":" + std::to_string(s.max_tokens) +

@@ -14,6 +14,7 @@
 
 namespace intaglio::plan {
 
+/// The workgroups of a dispatch, as the rules of kernels for devices read them.
 constexpr kernels::launch launch_of(const dispatch& d) { return {d.groups, d.subgroups, d.least_groups}; }
 
 /// Whether a device can run a resident dispatch: all its workgroups run at once, and the device has the cooperative

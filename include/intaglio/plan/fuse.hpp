@@ -14,12 +14,14 @@
 
 namespace intaglio::plan {
 
+/// Fusions that depend on the profile and on the kind of pass.
 struct fusion_options {
   bool norm_prologue = true;  ///< rule norm_prologue, for passes of one token
   bool walks = false;         ///< rules nearest and by_features, for passes of one token
   bool coded_cache = false;   ///< blocks of a head's channels share a factor, so that kernel turn writes all caches
 };
 
+/// Makes the nodes of a graph: each joins the ops that one kernel call computes (plan/rules.hpp).
 class fuser : public latent_rules {
  public:
   constexpr fuser(const ir::graph& g, fusion_options options) : latent_rules(g), options_(options) {

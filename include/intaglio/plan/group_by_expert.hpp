@@ -35,9 +35,11 @@ constexpr std::uint32_t expert_list_f16(std::uint32_t tokens, std::uint32_t expe
   return fits(64) ? 64 : 0;
 }
 
+/// The first weight of a node.
 constexpr const ir::weight& weight_of(const ir::graph& g, const node& n) {
   return g.weights[static_cast<std::size_t>(n.weights[0])];
 }
+/// Whether the weights of a node are in a codec of blocks.
 constexpr bool has_blocks(const ir::graph& g, const node& n) {
   return !kernels::is_dense(*codec_of(weight_of(g, n).type));
 }

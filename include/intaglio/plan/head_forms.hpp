@@ -60,7 +60,8 @@ constexpr void insert_norm(ir::graph& g, std::vector<node>& nodes, kernels::kern
 
 /// Uses unrolled ternary products in decode on CPU drivers, for models larger than any cache. A node before each
 /// product quantises its input.
-constexpr void straighten(ir::graph& g, const decoder_config& config, const profile& target, std::vector<node>& nodes) {
+constexpr void unroll_products(ir::graph& g, const decoder_config& config, const profile& target,
+                               std::vector<node>& nodes) {
   if (std::uint64_t{config.hidden_size} * config.intermediate_size < target.work.unrolled_weights) return;
   std::vector<node> out;
   for (node& n : nodes) {

@@ -26,7 +26,7 @@ constexpr bool attends_together(const dispatch& d, const kernels::device_class& 
 }
 /// First position from which decode with heads together is faster than the resident dispatch, or than attention head by
 /// head. It depends on the bytes of a layer's keys and values up to that position; measured on an H200
-/// (docs/performance.md, "Long contexts").
+/// (docs/lab/long_contexts.md).
 /// @param layer the layer's cache  @param resident compare with the resident dispatch
 constexpr std::uint32_t together_from(const layer_cache& layer, bool resident) {
   const std::uint64_t bytes = (resident ? 36u : 10u) << 20, position = layer.bytes() / (std::max)(1u, layer.positions);

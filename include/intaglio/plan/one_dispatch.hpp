@@ -122,6 +122,7 @@ class one_dispatch {
   operand stream_, middle_, query_, attended_, gated_, partials_, logits_, scratch_, firsts_, normalised_, lowest_,
       next_, last_;
   kernels::layers::ffns ffns_;
+  /// Operands of an FFN that a block has besides its first one.
   struct further_ffn {
     operand gated, stream;
   };

@@ -20,11 +20,13 @@ constexpr std::uint64_t factors_offset(std::uint64_t tokens, std::uint64_t width
   return aligned(tokens * width, 16);
 }
 
+/// Bytes of a value for a number of tokens. int8 values have 8 bytes of factors for each token behind them.
 constexpr std::uint64_t value_bytes(const ir::value& v, std::uint64_t tokens) {
   if (v.type == dtype::i8) return factors_offset(tokens, v.width) + tokens * 8;
   return tokens * v.width * info(v.type).block_bytes;
 }
 
+/// Where the values of a sequence are in the arena.
 struct placement {
   std::vector<placed_value> values;     ///< one for each storage; a stream that is updated in place has one
   std::vector<std::uint32_t> storage;   ///< by value id: index into values, or no_storage

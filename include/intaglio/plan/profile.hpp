@@ -16,17 +16,18 @@
 
 namespace intaglio::plan {
 
-/// Arithmetic of products with coded weights, in chunks of more than tile_tokens tokens and in passes over a batch
-/// (batch_shape). A pass over drafts always has decode's bits.
+/// Arithmetic of products with coded weights, in chunks of more than work_division::tile_tokens tokens and in passes
+/// over a batch (batch_shape). A pass over drafts always has decode's bits.
 enum class chunk_arithmetic : std::uint8_t {
   exact,  ///< the kernels of decode, with the same bits
   f16,    ///< weights and activations rounded to f16, sums in f32 (docs/kernels.md), several times faster with
           ///< cooperative matrices
 };
 
-/// The choices of a plan. The division of work is not one: it is that of the most capable class.
+/// The choices of a plan: arithmetic, caches and numbers of tokens. A program carries several profiles and picks one by
+/// device. The division of work is not one: it is that of the most capable class.
 struct profile {
-  std::string_view name;
+  std::string_view name;                           ///< name in options and in `intaglio plan`
   std::span<const device_class* const> classes{};  ///< classes for which it is made, the most capable first
   chunk_arithmetic coded_chunks =
       chunk_arithmetic::exact;  ///< chunks of models with coded weights (f32, f16, bf16, q8_0, ...)
@@ -39,8 +40,9 @@ struct profile {
                                           ///< with cooperative matrices (device_plan::long_prefill); 0: one chunk
   std::uint32_t logits_tokens = 32;       ///< tokens of a chunk whose logits are returned, which take much memory
   std::uint32_t verify_tokens = 8;        ///< tokens of the widest pass over drafts; fewer if the context is shorter
-  kernels::element cache_element = kernels::element::f16;
-  std::uint32_t ring_size = 256;  ///< drawn tokens that the ring to the host holds
+  kernels::element cache_element = kernels::element::f16;  ///< element of the KV cache: f32, f16, q8_0 or q4_0
+  std::uint32_t ring_size = 256;                           ///< drawn tokens that the ring to the host holds
+  /// How dispatches divide their work: by the first of the classes.
   work_division work = classes.empty() ? work_division{} : work_of(*classes.front());
 };
 
@@ -48,7 +50,7 @@ namespace profiles {
 /// CPU drivers. The cache is f32: a conversion costs more than the bytes on a CPU, and results then agree with float32
 /// implementations to the last rounding of an activation.
 inline constexpr profile cpu{.name = "cpu", .classes = classes::cpus, .cache_element = kernels::element::f32};
-/// Any GPU.
+/// GPUs of any vendor.
 inline constexpr profile portable{.name = "portable",
                                   .classes = classes::gpus,
                                   .coded_chunks = chunk_arithmetic::f16,
@@ -82,12 +84,12 @@ inline constexpr profile screened = [] {
 }();
 }  // namespace profiles
 
-/// A profile whose caches have another element: q8_0 takes 8.5 bits an element, q4_0 4.5; heads must have a multiple of
-/// 64 channels. Decode with such a cache runs the chain of dispatches.
+/// A profile whose KV caches have another element type: q8_0 takes 8.5 bits an element, q4_0 4.5; heads must have a
+/// multiple of 64 channels. Decode with such a cache runs the chain of dispatches.
 constexpr profile with_cache(const profile& from, kernels::element type) {
   profile out = from;
   out.cache_element = type;
-  // Unpacking codes stalls less if two workgroups share a multiprocessor (docs/performance.md, "Long contexts").
+  // Unpacking codes stalls less if two workgroups share a multiprocessor (docs/lab/long_contexts.md).
   if (kernels::is_coded(type)) out.work.attention_subgroups = (std::min)(out.work.attention_subgroups, 8u);
   return out;
 }

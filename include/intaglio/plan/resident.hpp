@@ -29,6 +29,7 @@ inline constexpr std::uint32_t resident_spin_limit = 1u << 19;
 struct resident_share {
   std::uint32_t groups = 0, slices = 0, part = 0;
 };
+/// Shares a product among workgroups. @return 0 groups or slices where a workgroup would get too many
 constexpr resident_share resident_share_of(std::uint32_t columns, std::uint32_t rows, std::uint32_t workgroups) {
   resident_share out;
   const std::uint32_t tiles = columns / 16;
@@ -300,9 +301,11 @@ constexpr bool batch_normed_fits(const decoder_config& c, kernels::codec type, s
 /// Whether a batch is one for the large-batch kernels. Up to layers_rows::most_tokens slots use layers_rows, for a
 /// Llama, or layers_rows_normed, for a Gemma-3; more slots use layers_batch or layers_batch_normed.
 constexpr bool takes_large_batch(std::uint32_t slot_count) { return slot_count > kernels::layers_rows::most_tokens; }
+/// Whether the resident dispatch of a batch can compute a Llama of this size.
 constexpr bool slots_fit(const decoder_config& c, kernels::codec type, std::uint32_t slot_count, std::uint32_t most) {
   return takes_large_batch(slot_count) ? batch_fits(c, type, slot_count, most) : rows_fit(c, type, most);
 }
+/// Whether the resident dispatch of a batch can compute a Gemma-3 of this size.
 constexpr bool normed_slots_fit(const decoder_config& c, kernels::codec type, std::uint32_t slot_count,
                                 std::uint32_t most) {
   return takes_large_batch(slot_count) ? batch_normed_fits(c, type, slot_count, most) : rows_normed_fit(c, type, most);
@@ -312,6 +315,7 @@ constexpr bool normed_slots_fit(const decoder_config& c, kernels::codec type, st
 constexpr std::uint32_t ternary_batch_tiles(std::uint32_t rows, std::uint32_t parts) {
   return (rows / 16 + parts - 1) / parts;
 }
+/// Whether the resident dispatch of a batch can compute a BitNet of this size with `parts` workgroups.
 constexpr bool ternary_rows_fit(const decoder_config& c, std::uint32_t slot_count, std::uint32_t parts) {
   using namespace kernels::layers_ternary_rows;
   if (!heads_fit(c, 64, 128)) return false;

@@ -10,6 +10,7 @@
 
 namespace intaglio::plan {
 
+/// Recognises blocks with norms before additions (Gemma 3) and makes the resident dispatch of a batch.
 class resident_rows_normed_layers : public resident_batch_layers {
  public:
   using resident_batch_layers::resident_batch_layers;

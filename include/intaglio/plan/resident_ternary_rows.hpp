@@ -12,6 +12,7 @@
 
 namespace intaglio::plan {
 
+/// Recognises BitNet's blocks and makes the resident dispatch of a batch.
 class resident_ternary_rows_layers : public resident_batch_layers {
  public:
   using resident_batch_layers::resident_batch_layers;

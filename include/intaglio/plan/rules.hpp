@@ -52,6 +52,7 @@ inline constexpr std::array rules{
     rule{"gate_add", "head_gate, add", "the stream is updated in place"},
     rule{"by_features", "matmul, add", "the down vectors of the features that count, one after the other"},
 };
+/// The index of a rule by its name; 0 where no rule has the name.
 constexpr std::uint8_t rule_index(std::string_view name) {
   for (std::uint8_t i = 1; i < rules.size(); ++i)
     if (are_equal(rules[i].name, name)) return i;

@@ -19,41 +19,43 @@ namespace intaglio::plan {
 /// A value of the arena and the dispatches between which it lives (indices into prologue, period, epilogue in this
 /// order).
 struct placed_value {
-  text<32> name{};
-  dtype type = dtype::f32;
-  std::uint32_t width = 0;  ///< elements a token
-  std::uint64_t offset = 0, bytes = 0;
-  std::uint32_t first = 0, last = 0;
+  text<32> name{};                      ///< the name that `intaglio plan` prints
+  dtype type = dtype::f32;              ///< element type
+  std::uint32_t width = 0;              ///< elements of a token
+  std::uint64_t offset = 0, bytes = 0;  ///< range of the arena
+  std::uint32_t first = 0, last = 0;    ///< the dispatches that write the value first and read it last
   std::uint64_t layer_stride =
       0;  ///< distance between the offsets of two consecutive layers; 0: all layers share one offset
 };
 
 /// One recorded command sequence: the prologue once, each layer's kind of block from the period, the epilogue once.
 struct sequence {
-  std::string_view name;
-  std::uint32_t max_tokens = 1;  ///< tokens of the widest pass
-  std::uint32_t layers = 0;
-  layer_pattern pattern;                                 ///< the kind of each layer
-  std::span<const dispatch> prologue, period, epilogue;  ///< the period has the blocks of all kinds in order
+  std::string_view name;                    ///< the kind of pass, as `intaglio plan` prints it
+  std::uint32_t max_tokens = 1;             ///< tokens of the widest pass
+  std::uint32_t layers = 0;                 ///< layers of the model, or of its stage; 0: the plan has no such sequence
+  layer_pattern pattern;                    ///< the kind of each layer
+  std::span<const dispatch> prologue;       ///< dispatches before the layers
+  std::span<const dispatch> period;         ///< dispatches of the layers: a block for each kind of layer, in order
+  std::span<const dispatch> epilogue;       ///< dispatches after the layers
   std::span<const dispatch> resident;       ///< empty, or the resident dispatch; the period then describes its steps
   std::span<const dispatch> resident_long;  ///< empty, or the form of resident for passes from position `long_from` on
-  std::uint32_t long_from = 0;
+  std::uint32_t long_from = 0;              ///< position from which passes run resident_long
   std::span<const operand> arguments;  ///< of the resident dispatch: arguments of a layer of each kind, one kind after
                                        ///< the other (kernels::layers)
-  std::uint64_t blank_offset = 0,
-                blank_bytes = 0;  ///< bytes of the arena that hold the unwritten pattern (all ones) before the pass,
-                                  ///< for workgroups that wait
-  std::span<const placed_value> values;
-  std::uint64_t arena_bytes = 0;
-  std::uint64_t residual_offset = 0;  ///< f32 [max_tokens, hidden_size], the stream between layers
-  std::uint64_t logits_offset = 0;    ///< f32 [max_tokens, vocab_size] where the sequence has a head
-  bool has_head = false;
-  bool has_sampler = false;
-  bool batched = false;               ///< its state is a batch's
-  std::uint32_t rows = 0;             ///< fitted: first rows of a wider sequence that its passes compute; 0: all
-  const sequence* narrows = nullptr;  ///< fitted: the wider sequence, or null
-  std::span<const dispatch> greedy{},
-      interim{};  ///< empty, or the epilogue's last dispatch with the greedy or the interim form of the sampler
+  std::uint64_t blank_offset = 0;      ///< offset of the bytes of the arena that hold the unwritten pattern (all ones)
+                                       ///< before the pass, for workgroups that wait
+  std::uint64_t blank_bytes = 0;       ///< number of these bytes
+  std::span<const placed_value> values;  ///< what the arena holds
+  std::uint64_t arena_bytes = 0;         ///< size of the arena
+  std::uint64_t residual_offset = 0;     ///< f32 [max_tokens, hidden_size], the stream between layers
+  std::uint64_t logits_offset = 0;       ///< f32 [max_tokens, vocab_size] where the sequence has a head
+  bool has_head = false;                 ///< the epilogue computes logits
+  bool has_sampler = false;              ///< the epilogue draws a token
+  bool batched = false;                  ///< passes are over a batch, with its state
+  std::uint32_t rows = 0;                ///< fitted: first rows of a wider sequence that its passes compute; 0: all
+  const sequence* narrows = nullptr;     ///< fitted: the wider sequence, or null
+  std::span<const dispatch> greedy{};    ///< empty, or the epilogue's last dispatch with the greedy form of the sampler
+  std::span<const dispatch> interim{};   ///< empty, or that dispatch with the interim form of the sampler
   bool takes_stream = false, gives_stream = false;  ///< of a stage of a cut plan (plan/cut.hpp): rows of the stream are
                                                     ///< copied in before a pass, and out after it
   std::uint64_t stream_in_offset = 0;  ///< f32 [max_tokens, hidden_size], where rows are copied in; rows are copied out
@@ -86,6 +88,7 @@ struct sequence {
       });
     return out;
   }
+  /// Bytes of the arguments of all layers, as addresses.
   constexpr std::uint64_t argument_bytes() const { return std::uint64_t{8} * argument_count() * layers; }
   /// The arguments of a layer.
   constexpr std::span<const operand> arguments_of(std::uint32_t layer) const {
@@ -115,12 +118,15 @@ struct sequence {
   }
 
  public:
+  /// Number of dispatches that are recorded.
   constexpr std::uint64_t dispatch_count() const {
     return sum([](const dispatch&) { return std::uint64_t{1}; });
   }
+  /// Number of barriers that are recorded.
   constexpr std::uint64_t barrier_count() const {
     return sum([](const dispatch& d) { return std::uint64_t{d.barrier}; });
   }
+  /// Bytes of weights that one pass reads.
   constexpr std::uint64_t weight_bytes() const {
     return sum([](const dispatch& d) { return d.weight_bytes; });
   }
@@ -130,7 +136,9 @@ struct sequence {
 struct trace_shape {
   std::uint32_t top = 0;                     ///< features that are reported of a layer; 0: no trace
   std::uint32_t slot_count = 0, layers = 0;  ///< tokens of the ring; layers of each token
+  /// Words that one layer of one token takes in the ring.
   constexpr std::uint32_t layer_words() const { return kernels::trace_words(top); }
+  /// Bytes of the ring.
   constexpr std::uint64_t bytes() const { return std::uint64_t{4} * slot_count * layers * layer_words(); }
 };
 

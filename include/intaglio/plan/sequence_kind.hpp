@@ -21,6 +21,7 @@ constexpr profile profile_of(const profile& from, const decoder_config& c, std::
   return out;
 }
 
+/// What kind of pass a sequence is planned for.
 struct sequence_kind {
   std::uint32_t tokens;
   bool head, sampler;
@@ -37,14 +38,18 @@ constexpr std::uint32_t widest_tokens(const profile& target, std::uint32_t conte
   const std::uint32_t most = (std::min)(target.long_prefill_tokens, context);
   return chunk == 0 || most < chunk ? chunk : most / chunk * chunk;
 }
+/// Tokens of a chunk whose logits are returned.
 constexpr std::uint32_t logits_tokens(const profile& target, std::uint32_t context) {
   return (std::min)(target.logits_tokens, chunk_tokens(target, context));
 }
+/// Tokens of the widest pass over drafts, with the token in front of them.
 constexpr std::uint32_t verify_tokens(const profile& target, std::uint32_t context) {
   return (std::min)(target.verify_tokens, chunk_tokens(target, context));
 }
 
+/// The sequences of a session without a batch.
 enum class sequence_id : std::uint8_t { decode, prefill, logits, verify };
+/// The kind of a sequence, by the profile and the context.
 constexpr sequence_kind kind_of(sequence_id which, const profile& target, std::uint32_t context) {
   switch (which) {
     case sequence_id::prefill:

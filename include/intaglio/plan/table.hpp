@@ -24,22 +24,24 @@ namespace intaglio::plan {
 
 /// The plan of one model for one profile: everything that run time needs.
 struct table {
-  std::string_view model;  ///< "bitnet_2b_4t"; empty where the model's type has no name
-  std::string_view profile;
+  std::string_view model;                                 ///< "bitnet_2b_4t"; empty where the model's type has no name
+  std::string_view profile;                               ///< name of the profile that the plan is made for
   std::span<const kernels::device_class* const> classes;  ///< the profile's, the most capable first
-  const decoder_config* config = nullptr;
+  const decoder_config* config = nullptr;                 ///< the model's config
   std::uint32_t first_layer = 0;   ///< of a stage of a cut plan (plan/cut.hpp): the whole model's number of its layer 0
   std::uint32_t model_layers = 0;  ///< of a stage: layers of the whole model; 0: the plan is not a stage
-  std::span<const weight> weights;
+  std::span<const weight> weights;        ///< all weights, of the whole model and of layers
   std::uint64_t global_weight_bytes = 0;  ///< weights outside the layers
-  std::uint64_t layer_weight_bytes = 0;   ///< of one layer, with space for the weights of every kind of layer
+  std::uint64_t layer_weight_bytes = 0;   ///< weights of one layer, with space for the weights of every kind of layer
   std::uint32_t context = 0;              ///< positions that a sequence may have
   std::uint32_t max_tokens = 1;           ///< tokens of the widest sequence; state.tokens has that many words
   std::uint32_t ring_size = 0;            ///< drawn tokens that the ring holds
-  kernels::element cache_element = kernels::element::f16;
+  kernels::element cache_element = kernels::element::f16;      ///< element type of the KV caches
   layer_pattern pattern;                                       ///< the kind of each layer
   std::array<layer_cache, layer_pattern::max_kinds> caches{};  ///< caches of a layer, by its kind
-  sequence decode, prefill, logits;
+  sequence decode;                                             ///< feeds one token and draws the next one
+  sequence prefill;                                            ///< feeds a chunk of a prompt, without logits
+  sequence logits;  ///< feeds a chunk and gives the logits of each of its tokens
   sequence verify;  ///< one token and drafts of the tokens after it: draws the token after each, and accepts drafts
                     ///< that were right
   sequence resident_decode;  ///< decode with the resident dispatch; has no layers if there is none (plan/resident.hpp)
@@ -54,6 +56,7 @@ struct table {
   constexpr std::uint64_t arena_bytes() const {
     return (std::max)({decode.arena_bytes, resident_decode.arena_bytes, prefill.arena_bytes, verify.arena_bytes});
   }
+  /// Bytes of all weights in device memory.
   constexpr std::uint64_t weight_bytes() const {
     const std::uint32_t layers = config->num_hidden_layers;
     std::uint64_t out = global_weight_bytes + layers * layer_weight_bytes;
@@ -79,6 +82,7 @@ struct table {
     return progress_offset() +
            (resident_decode.resident.empty() ? 0 : kernels::layers::progress_bytes(resident_decode.layers));
   }
+  /// Offset of the resident dispatch's progress in the state.
   constexpr std::uint64_t progress_offset() const {
     return 4ull * kernels::state::words(max_tokens, context) +
            kernels::attention_counter_bytes(1, config->num_attention_heads) + kernels::sample_counter_bytes(max_tokens);
@@ -96,12 +100,14 @@ struct table {
             own.kept_bytes,
             own.shared};
   }
+  /// Bytes of the pools of all layers.
   constexpr std::uint64_t pool_bytes() const {
     std::uint64_t out = 0;
     for (std::uint8_t kind = 0; kind < pattern.kinds(); ++kind)
       if (!caches[kind].shared) out += pattern.count(kind, config->num_hidden_layers) * pool(kind).bytes();
     return out;
   }
+  /// Pages of a session whose context is full.
   constexpr std::uint32_t slot_pages() const { return kernels::state::slot_pages(context, shape.page_size); }
   /// Bytes of the batch's state: words of kernels/state.hpp, counters of the sampler, progress of the resident
   /// dispatch.
@@ -109,14 +115,18 @@ struct table {
     return batch_progress_offset() +
            (resident_batch.resident.empty() ? 0 : kernels::layers::progress_bytes(resident_batch.layers));
   }
+  /// Offset of the resident dispatch's progress in the batch's state.
   constexpr std::uint64_t batch_progress_offset() const {
     return 4 * kernels::state::batch_words(shape.slot_count, context, shape.page_size) +
            kernels::sample_counter_bytes(shape.slot_count);
   }
+  /// Whether the profile is for CPU drivers.
   constexpr bool is_for_cpus() const { return !classes.empty() && classes.front()->is_cpu; }
+  /// The sizes of a layer's cache.
   constexpr const layer_cache& cache_of(std::uint32_t layer) const { return caches[pattern(layer)]; }
   /// The layer whose cache a layer uses: the layer itself, or an earlier one if it has no cache of its own.
   constexpr std::uint32_t cache_owner(std::uint32_t layer) const { return plan::cache_owner(pattern, caches, layer); }
+  /// Bytes of the KV caches of all layers.
   constexpr std::uint64_t cache_bytes() const {
     std::uint64_t out = 0;
     for (std::uint8_t kind = 0; kind < pattern.kinds(); ++kind)
@@ -125,6 +135,7 @@ struct table {
   }
   /// Bytes of the state of all recurrent layers at one position.
   constexpr std::uint64_t kept_bytes() const { return kept_offset(config->num_hidden_layers); }
+  /// Offset of a layer's recurrent state in the state of all layers at one position.
   constexpr std::uint64_t kept_offset(std::uint32_t layer) const {
     std::uint64_t out = 0;
     for (std::uint8_t kind = 0; kind < pattern.kinds(); ++kind)

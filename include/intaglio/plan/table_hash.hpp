@@ -10,6 +10,7 @@
 
 namespace intaglio::plan {
 
+/// A hash with one more word. The multiplier is 2^64 divided by the golden ratio.
 constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
   hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
   return hash ^ (hash >> 29);

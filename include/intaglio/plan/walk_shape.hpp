@@ -19,11 +19,13 @@ struct walk_shape {
   std::uint32_t words, stripes, splits;  ///< walk_down
   std::uint32_t sum_words;               ///< words of zeros between the two kernels' data
 };
+/// Whether decode computes a product feature by feature (graph::walk_ffn).
 constexpr bool is_walked(const node& n, std::uint32_t tokens) {
   return tokens == 1 && n.walk && n.kernel == kernels::kernel::ternary_matmul &&
          n.prologue == kernels::prologue::norm_quantize;
 }
 
+/// Chooses the shapes of walk_gate_up and walk_down, so that enough workgroups run for the profile.
 constexpr walk_shape walk_shape_of(const profile& target, std::uint32_t features, std::uint32_t hidden_size) {
   const auto parts = [](std::uint64_t whole, std::uint64_t part) {
     return static_cast<std::uint32_t>((whole + part - 1) / part);
@@ -51,6 +53,7 @@ constexpr walk_shape walk_shape_of(const profile& target, std::uint32_t features
   out.sum_words = kernels::walk_sum_words(out.stripes, out.words);
   return out;
 }
+/// Bytes of the memory that walk_gate_up and walk_down share.
 constexpr std::uint64_t walk_total_bytes(const walk_shape& shape, std::uint32_t features) {
   return 4 * kernels::walk_total_words(features, shape.shares, shape.sum_words);
 }

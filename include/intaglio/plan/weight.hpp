@@ -33,19 +33,19 @@ enum class row_order : std::uint8_t { plain, rope_pairs, gate_up, stacked };
 
 /// One weight of the plan: its sources, its layout, and its offset.
 struct weight {
-  std::array<text<48>, 3> sources{};  ///< tensor names; with per_layer each is prefixed by "blk.N."
-  std::uint8_t source_count = 0;
-  bool per_layer = false;
-  weight_layout layout = weight_layout::vector_f32;
-  row_order order = row_order::plain;
-  kernels::codec codec = kernels::codec::f32;
-  std::uint32_t head_dim = 0;                  ///< for rope_pairs and rope_turns
-  rope_parameters rope{};                      ///< for rope_turns
-  float scale = 1.f;                           ///< vector_f32: the tensor's values are multiplied by it
+  std::array<text<48>, 3> sources{};                 ///< tensor names; with per_layer each is prefixed by "blk.N."
+  std::uint8_t source_count = 0;                     ///< number of sources; their rows follow one another
+  bool per_layer = false;                            ///< each layer of `kinds` has a copy
+  weight_layout layout = weight_layout::vector_f32;  ///< layout in device memory
+  row_order order = row_order::plain;                ///< order of the rows in device memory
+  kernels::codec codec = kernels::codec::f32;        ///< codec of the matrix in device memory
+  std::uint32_t head_dim = 0;                        ///< for rope_pairs and rope_turns
+  rope_parameters rope{};                            ///< for rope_turns
+  float scale = 1.f;                                 ///< vector_f32: the tensor's values are multiplied by it
   std::array<std::uint32_t, 3> source_rows{};  ///< of vectors that are stored one after the other (biases): elements
-  std::uint32_t rows = 0, columns = 0;
-  std::uint64_t offset = 0;  ///< in the block of global weights, or in the block of one layer's weights
-  std::uint64_t bytes = 0;
+  std::uint32_t rows = 0, columns = 0;         ///< shape, in elements, over all sources
+  std::uint64_t offset = 0;                 ///< in the block of global weights, or in the block of one layer's weights
+  std::uint64_t bytes = 0;                  ///< of one copy
   std::uint64_t kinds = ~std::uint64_t{0};  ///< with per_layer: a bit for each kind of layer that has it
 };
 

@@ -18,6 +18,7 @@ namespace intaglio::plan {
 /// the bytes of every layout.
 inline constexpr std::uint32_t weight_layout_version = 1;
 
+/// The name of a layout in packed files. It must not change while the layout's bytes stay the same.
 constexpr std::string_view name(weight_layout layout) {
   switch (layout) {
     case weight_layout::vector_f32:
@@ -47,6 +48,7 @@ constexpr std::string_view name(weight_layout layout) {
   }
   return "rope_turns";
 }
+/// The name of a row order in packed files.
 constexpr std::string_view name(row_order order) {
   constexpr std::string_view names[] = {"plain", "rope_pairs", "gate_up", "stacked"};
   return names[static_cast<std::size_t>(order)];
@@ -108,6 +110,7 @@ constexpr std::string_view name(row_order order) {
   number(w.columns);
   return out += ']';
 }
+/// The identity of a weight of a plan, with the layers that have it.
 [[gnu::cold]] inline std::string identity(const weight& w, const table& of) { return identity(w, layers_text(w, of)); }
 
 }  // namespace intaglio::plan

@@ -49,6 +49,7 @@ inline constexpr shares_chunk chunk_kernels[] = {
     shares_chunk{kernels::kernel::attention_chunk}.with_room<&kernels::attention_chunk_kernel::constants::max_tokens>(),
     shares_chunk{kernels::kernel::attention_f16}.with_room<&kernels::attention_f16_kernel::constants::max_tokens>(),
 };
+/// How a dispatch of a chunk shares tokens among workgroups; null where it cannot be widened.
 constexpr const shares_chunk* shares_chunk_of(const dispatch& d) {
   for (const shares_chunk& each : chunk_kernels)
     if (each.which == d.kernel)

@@ -12,7 +12,8 @@
 
 namespace intaglio::plan {
 
-/// Workgroup sizes are in subgroups, group counts in workgroups.
+/// How dispatches divide their work among workgroups. Members `..._subgroups` are subgroups of a workgroup, members
+/// `..._groups` are workgroups of a dispatch.
 struct work_division {
   std::uint32_t matmul_subgroups = 1, matmul_groups = 64;  ///< ternary products of one token
   std::uint32_t group_weights = 0;         ///< fewest weights of a product's group, with two groups at least; 0: any
@@ -20,14 +21,15 @@ struct work_division {
   bool chunk_tiles =
       false;  ///< chunks use int8 products and attention by tiles of tokens: ternary_chunk, attention_chunk
   std::uint32_t chunk_groups = 0;  ///< tiles that keep the device busy; tiles have 64 rows where 128 give fewer
-  std::uint32_t head_subgroups = 1, head_groups = 64;
+  std::uint32_t head_subgroups = 1, head_groups = 64;  ///< product of the head
   bool head_firsts = false;  ///< decode: the head's workgroups find their first tokens in the sampler's order, so that
                              ///< the sampler does not have to
   bool unrolled = false;     ///< decode: unrolled products, whose loads llvmpipe compiles to loads of whole vectors
                              ///< (shaders/include/unrolled.glsl)
   std::uint64_t unrolled_weights =
       1u << 22;  ///< fewest weights of an FFN matrix for unrolled ternary products: more than caches hold
-  std::uint32_t norm_subgroups = 1, attention_subgroups = 1, sample_subgroups = 1, embed_subgroups = 1;
+  std::uint32_t norm_subgroups = 1, attention_subgroups = 1;  ///< norms and attention of one token
+  std::uint32_t sample_subgroups = 1, embed_subgroups = 1;    ///< the sampler, and the embedding's rows
   bool sample_slices = false;  ///< slices of the vocabulary are sorted by separate workgroups (sample_slice); else one
                                ///< workgroup draws
   std::uint32_t attention_heads = 1;  ///< most heads that share keys and values and are computed by one workgroup

@@ -38,6 +38,7 @@ class flights {
   /// Call it only if there is room.
   void add(const flight& one) noexcept { all_[(first_ + size_++) % most] = one; }
 
+  /// A submission that has ended, with its time.
   struct ended {
     flight of;
     std::optional<double> took_ms;  ///< time since its submission or since the previous one ended, where both are known

@@ -20,18 +20,20 @@ struct generate_options {
   float top_p = 1;                       ///< over 0, at most 1; 1: off
   float min_p = 0;                       ///< 0 .. 1; 0: off
   float repeat_penalty = 1;              ///< finite, over 0; 1: off
-  /// number of last tokens that the penalty looks at, at most the context; absent: 64, or all tokens if there are fewer
+  /// Number of last tokens that the penalty looks at, at most the context. Absent: 64, or all tokens if there are
+  /// fewer.
   std::optional<std::uint32_t> repeat_last_n{};
   std::uint64_t seed = 0;                     ///< the draw is a function of only the seed and the position
   std::optional<std::uint32_t> max_tokens{};  ///< at least 1; absent: until the model ends or the context is full
   std::vector<std::string> stop{};  ///< the text ends before the first of these; at most 16 of at most 1024 bytes
   bool stop_at_end = true;          ///< the model's own end tokens end the generation
-  /// passes that one submission may hold; 0: the number that keeps the text flowing
+  /// Number of passes that one submission may hold. 0: the number that keeps the text flowing.
   std::uint32_t tokens_per_submit = 0;
   std::uint32_t prompt_lookup_num_tokens =
       0;  ///< tokens that prompt lookup drafts at once, at most the plan's verify tokens - 1; 0: none. The tokens drawn
           ///< are the same with and without; drafts are faster where the text repeats itself
-  /// tokens that must match earlier in the history, from 2 to this number, before the tokens that follow are drafted
+  /// Length of the longest n-gram that prompt lookup searches in the history, at least 2 tokens. It uses a shorter
+  /// n-gram, of 2 tokens or more, where the history has no longer one.
   std::uint32_t max_matching_ngram_size = 3;
   std::uint32_t chunk = 0;  ///< tokens of the prompt fed at once, at most the plan's; 0: the plan's
 

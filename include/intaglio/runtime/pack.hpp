@@ -20,6 +20,7 @@
 
 namespace intaglio {
 
+/// Options for writing a packed file.
 struct pack_options {
   unsigned threads = 0;  ///< threads that repack; 0: one for each of the machine's
   std::function<void(std::uint64_t done, std::uint64_t total)>

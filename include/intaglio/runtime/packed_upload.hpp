@@ -30,6 +30,7 @@ struct upload_shape {
 
 /// A piece of consecutive items, each with the zeros behind it. A checksummed chunk is never split.
 struct upload_piece {
+  /// Consecutive bytes of one item in a piece.
   struct range {
     std::uint32_t item = 0;
     std::uint64_t begin = 0, end = 0;  ///< of the item's bytes

@@ -153,6 +153,7 @@ class pass_recordings : public pass_memory {
   std::uint32_t long_from_ = never;  ///< passes from this position on run the form for long contexts
   std::array<pass_clock, pass_kinds> clocks_{pass_clock(128, 3), pass_clock(16, 0)};  ///< of decode, of prefill
   std::array<double, pass_kinds> verify_costs_{};
+  /// The pass whose dispatches are timed: taken while it is on the device.
   struct sample {
     bool taken = false;
     std::uint64_t number = 0;  ///< of its submission

@@ -15,6 +15,7 @@ namespace intaglio::runtime {
 
 /// Times of dispatches of a pass by kernel.
 struct pass_times {
+  /// Dispatches of one kernel and their time, summed over the timed passes.
   struct kernel_time {
     std::uint64_t dispatches = 0;
     double nanoseconds = 0;

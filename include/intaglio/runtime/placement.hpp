@@ -28,6 +28,7 @@ constexpr std::uint64_t item_bytes(std::uint64_t bytes) {
 
 /// Items in as few buffers as possible; item i has an address of its own.
 struct placed_items {
+  /// Where one item is: its buffer, its range there, and its device address.
   struct item {
     std::uint32_t buffer = 0;
     std::uint64_t offset = 0, bytes = 0;

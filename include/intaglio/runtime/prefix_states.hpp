@@ -20,6 +20,7 @@ class prefix_states {
   /// @param copies number of copies that there is room for
   explicit prefix_states(std::uint32_t copies) : copies_(copies) {}
 
+  /// A copy of the recurrent state that a sequence can go on from.
   struct found {
     std::uint32_t pages = 0;  ///< pages of the sequence before the state
     std::uint32_t index = 0;  ///< index of the copy

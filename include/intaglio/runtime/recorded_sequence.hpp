@@ -136,6 +136,7 @@ struct push_bytes {
   std::size_t size = 0;
   std::span<const std::byte> all() const { return std::span(bytes).first(size); }
 };
+/// The push constants of a dispatch for one layer, with the addresses of its operands.
 inline push_bytes push_of(const plan::dispatch& call, const plan::table& table, const address_table& addresses,
                           std::uint32_t layer) {
   const kernels::kernel_interface& face = kernels::interface_of(call.kernel);

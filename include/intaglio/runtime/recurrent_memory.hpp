@@ -26,6 +26,7 @@ class state_positions {
   /// tokens from one copy to the next, where tokens are fed one at a time
   static constexpr std::uint32_t interval = 64;
 
+  /// A copy of the state at an earlier position.
   struct held {
     std::uint32_t position = 0;  ///< number of tokens before it
     std::uint32_t index = 0;     ///< index of the copy

@@ -18,6 +18,7 @@ namespace intaglio::runtime {
 
 /// The choices of routers, over all tokens that were fed.
 struct router_statistics {
+  /// The choices of one layer's router.
   struct of_layer {
     std::vector<std::uint64_t> chosen;  ///< [experts]: number of tokens that chose it
     std::vector<double> shares;         ///< [experts]: sum of its softmax shares
@@ -80,6 +81,7 @@ inline bool is_mixture_router(const io::feature_router& router, const decoder_co
   return true;
 }
 
+/// Tokens and logits of a prompt that routed walks continued.
 struct routed_prediction {
   std::vector<std::uint32_t> ids;  ///< the prompt and the greedy tokens that follow it
   std::vector<float> logits;       ///< of the last token that was fed, [vocab_size]

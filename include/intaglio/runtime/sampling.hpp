@@ -23,7 +23,8 @@ struct sampling_options {
   float top_p = 1;                       ///< over 0, at most 1; 1: off
   float min_p = 0;                       ///< 0 .. 1; 0: off
   float repeat_penalty = 1;              ///< finite, over 0; 1: off
-  /// number of last tokens that the penalty looks at, at most the context; absent: 64, or all tokens if there are fewer
+  /// Number of last tokens that the penalty looks at, at most the context. Absent: 64, or all tokens if there are
+  /// fewer.
   std::optional<std::uint32_t> repeat_last_n{};
   std::uint64_t seed = 0;  ///< the draw is a function of only the seed and the position
 

@@ -10,7 +10,7 @@ namespace intaglio {
 
 /// A program's note in the file of a saved session.
 struct session_note {
-  /// options of the session's next tokens, which depend only on these, the tokens and the position
+  /// Options of the session's next tokens. These tokens depend only on the options, the history and the position.
   sampling_options sampling{};
   std::string text{};  ///< the program's own text, at most 64 MiB
 };

@@ -50,9 +50,9 @@ struct session_options {
   bool prove_kernels = true;  ///< compare each kernel with the reference when it first runs on this device and driver
   bool find_first_nan =
       false;  ///< debugging: where logits are not finite, the error names the first such state; feeds all tokens anew
-  /// threads that repack weights; 0: as many as the machine has
+  /// Number of threads that repack weights. 0: the number that the machine has.
   unsigned load_threads = 0;
-  /// from which memory the device reads a packed file's weights
+  /// Memory from which the device reads a packed file's weights.
   runtime::weight_place place = runtime::weight_place::automatic;
   std::optional<std::uint64_t> weight_budget{};  ///< bytes of weights that device memory may hold: FFNs of the last
                                                  ///< layers that do not fit are read across the bus

@@ -30,7 +30,7 @@ struct traced_token {
 /// The result of take_trace(): the tokens fed since the last call.
 struct trace_result {
   std::vector<traced_token> tokens;  ///< in the order in which they were fed
-  /// tokens before or between these that were overwritten, since take_trace() was called too late
+  /// Number of tokens before or between these that were overwritten, since take_trace() was called too late.
   std::uint64_t lost = 0;
 };
 

@@ -26,6 +26,7 @@ struct tuning_trial {
   double before_ms = 0, after_ms = 0;  ///< time of a decode pass; medians over the turns
   bool kept = false;
 };
+/// What tuning found: the fastest variant, and every trial with its times.
 struct tuning_result {
   tuning best;
   std::vector<tuning_trial> trials;

@@ -62,6 +62,7 @@ class weight_sources {
   static dtype dtype_of(kernels::codec type) { return kernels::info(type).type; }
 
  protected:
+  /// A tensor of the checkpoint as rows are read from it.
   struct source {
     const io::checkpoint_tensor* tensor = nullptr;
     bool ternary = false;

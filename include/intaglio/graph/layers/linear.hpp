@@ -18,7 +18,7 @@ constexpr dtype head_type(dtype W, std::uint32_t columns) {
   return !coarse ? W : columns % 256 == 0 ? dtype::q6_k : dtype::q8_0;
 }
 
-/// x as a product reads it: quantised to int8 with one scale for each token, or unchanged.
+/// Appends what makes x the input of a product: x quantised to int8 with one scale for each token, or unchanged.
 template <dtype A>
 constexpr ir::value_id activations(ir::trace& t, ir::value_id x, std::string_view name) {
   static_assert(A == dtype::i8 || A == dtype::f32, "inputs of a product are i8 or f32");
@@ -39,7 +39,8 @@ constexpr std::string_view projection_norm(std::string_view weight) {
   return {};
 }
 
-/// x as the product with this matrix reads it, behind the matrix's own norm.  @param eps of that norm; 0: there is none
+/// Appends what makes x the input of the product with one matrix, behind the matrix's own norm.
+/// @param eps epsilon of the norm; 0: the matrix has none
 template <dtype A>
 constexpr ir::value_id product_input(ir::trace& t, ir::value_id x, std::string_view weight, float eps) {
   return activations<A>(t, eps == 0 ? x : t.rms_norm(x, projection_norm(weight), eps), weight);

@@ -8,6 +8,7 @@
 
 namespace intaglio::plan {
 
+/// Rules for latent attention: one node rotates and stores the latent vector and the key's rotated channels.
 class latent_rules : public product_rules {
  public:
   using product_rules::product_rules;

@@ -9,6 +9,7 @@
 
 namespace intaglio::plan {
 
+/// Rules for nodes of one op or few: the embedding, norms, convolutions, delta rules, parallel streams.
 class stream_rules : public graph_reader {
  public:
   using graph_reader::graph_reader;
