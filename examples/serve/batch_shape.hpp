@@ -3,6 +3,7 @@
 // is engraved.
 #pragma once
 
+#include <intaglio/core/family.hpp>
 #include <intaglio/plan/profile.hpp>
 #include <intaglio/plan/resident.hpp>
 #include <intaglio/plan/table.hpp>
@@ -25,7 +26,7 @@ constexpr std::uint64_t state_bytes_of(const decoder_config& config) {
                                   ? plan::aligned(4 * taps * config.hidden_size)
                                   : plan::aligned(4 * taps * delta.qkv_size()) +
                                         plan::aligned(std::uint64_t{4} * delta.value_size() * delta.key_dim);
-  return config.recurrent_layers.count(config.num_hidden_layers) * layer;
+  return layers_with_state(config) * layer;
 }
 
 /// @param context positions of one session
@@ -34,7 +35,7 @@ constexpr std::uint64_t state_bytes_of(const decoder_config& config) {
 constexpr plan::batch_shape batch_shape_with(std::uint32_t slot_count, const decoder_config& config,
                                              const plan::profile& target, std::uint32_t context) {
   const std::uint64_t position_bytes =
-      std::uint64_t{2} * (config.num_hidden_layers - config.recurrent_layers.count(config.num_hidden_layers)) *
+      std::uint64_t{2} * layers_with_keys(config) *
       kernels::key_cache_bytes(target.cache_element, config.num_key_value_heads, config.head_dim, 8) / 8;
   const std::uint64_t all = std::uint64_t{target.classes.front()->is_cpu ? 2u : 4u} << 30,
                       states = plan::batch_states(slot_count, state_bytes_of(config)) * state_bytes_of(config),

@@ -143,6 +143,7 @@ void last_fields(const decoder_config& c, const Field& field) {
   }
   if (!c.use_qk_norm) field("use_qk_norm", "false");
   if (!c.attention_bias) field("attention_bias", "false");
+  if (!c.mamba_rms_norm) field("mamba_rms_norm", "false");
 }
 
 /// The rotation by position. @param field takes a key and its value

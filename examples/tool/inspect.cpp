@@ -61,8 +61,9 @@ json config_json(const decoder_config& c) {
   if (family_of(c.model_type).optional_norms) out["use_qk_norm"] = c.use_qk_norm;
   if (family_of(c.model_type).optional_biases) out["attention_bias"] = c.attention_bias;
   if (c.no_rope_layer_interval != 0) out["no_rope_layer_interval"] = c.no_rope_layer_interval;
-  if (!c.recurrent_layers.empty())
-    out["recurrent_layers"] = c.recurrent_layers.count(c.num_hidden_layers), out["conv_taps"] = c.conv_taps;
+  if (const std::uint32_t layers = layers_with_state(c); layers != 0)
+    out["recurrent_layers"] = layers, out["conv_taps"] = c.conv_taps;
+  if (!c.mamba_rms_norm) out["mamba_rms_norm"] = false;
   for (const auto& [key, of] : {std::pair{"ffn_layers", &c.ffn_layers}, {"expert_layers", &c.expert_layers}})
     if (!of->empty()) out[key] = of->count(c.num_hidden_layers);
   if (const delta_net_config& delta = c.delta_net; delta.key_heads != 0)
@@ -74,8 +75,7 @@ json config_json(const decoder_config& c) {
   if (c.residual_multiplier != 1.f) out["residual_multiplier"] = c.residual_multiplier;
   if (c.logits_scaling != 1.f) out["logits_scaling"] = c.logits_scaling;
   count("attention_multiplier", c.attention_multiplier), count("projection_norm_eps", c.projection_norm_eps);
-  count("type_vocab_size", c.type_vocab_size);
-  count("global_head_dim", c.global_head_dim);
+  count("type_vocab_size", c.type_vocab_size), count("global_head_dim", c.global_head_dim);
   count("num_global_key_value_heads", c.num_global_key_value_heads);
   if (c.attention_k_eq_v) out["attention_k_eq_v"] = true;
   count("num_kv_shared_layers", c.num_kv_shared_layers);

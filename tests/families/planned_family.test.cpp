@@ -204,6 +204,11 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::nemotron_nano_9b_v2, dtype::q4_0>();
   check_in<models::nemotron_nano_12b_v2, dtype::bf16>();
   check_in<models::nemotron_3_nano, dtype::q8_0>();
+  check_in<models::falcon_h1_05b, dtype::bf16>();
+  check_in<models::falcon_h1_15b, dtype::q8_0>();
+  check_in<models::falcon_h1_3b, dtype::q4_k>();
+  check_in<models::falcon_h1_7b, dtype::q4_0>();
+  check_in<models::falcon_h1_34b, dtype::q4_k>();
   check_in<models::qwen35_08b, dtype::q8_0>();
   check_in<models::qwen35_4b, dtype::q4_k>();
   check_in<models::qwen3next_80b_a3b, dtype::q4_k>();

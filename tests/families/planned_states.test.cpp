@@ -64,6 +64,24 @@ TEST_CASE("Granite 4.0 H and Nemotron-H are planned with their states", "[famili
     }
 }
 
+TEST_CASE("Falcon-H1 is planned with a state and a cache in each layer", "[families]") {
+  const weight_types types{dtype::q8_0, dtype::q8_0, dtype::q8_0};
+  for (const decoder_config* c : {&models::falcon_h1_05b_config, &models::falcon_h1_34b_config})
+    for (const plan::profile* target : {&plan::profiles::cpu, &plan::profiles::portable}) {
+      const plan::planned made = planned_of(*c, types, "hybrid", *target, 4096);
+      const plan::table& t = made.table();
+      CHECK(plan::verify(t).empty());
+      const std::uint64_t state = std::uint64_t{c->delta_net.value_size()} * c->delta_net.key_dim;
+      CHECK(t.kept_bytes() == c->num_hidden_layers * 4 * (state + 3ull * c->delta_net.qkv_size()));
+      for (std::uint32_t layer = 0; layer < c->num_hidden_layers; ++layer)
+        CHECK((t.cache_of(layer).key_bytes != 0 && t.cache_of(layer).kept_bytes != 0));
+      CHECK((!t.verify.has_head && t.resident_decode.resident.empty()));
+      const plan::planned together = planned_of(*c, types, "hybrid", *target, 4096, {.slot_count = 4});
+      CHECK(plan::verify(together.table()).empty());
+      CHECK(together.table().batch_recurrent_bytes() != 0);
+    }
+}
+
 TEST_CASE("Qwen3.5 and Qwen3-Next are planned with their states", "[families]") {
   const weight_types types{dtype::q8_0, dtype::q8_0, dtype::q8_0};
   for (const decoder_config* c : {&models::qwen35_08b_config, &models::qwen35_4b_config, &models::qwen35_27b_config,

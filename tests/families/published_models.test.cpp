@@ -133,8 +133,8 @@ struct counted_model {
   std::uint64_t parameters = 0;
 };
 /// As the models' pages state them. The pages of Falcon-E, Qwen3.5, Nemotron, EXAONE, dots.llm1, MiniMax, Hunyuan,
-/// DeepSeek and Ling round the number, that of DeepSeek-V3 without the layer that drafts tokens; theirs is the sum of
-/// the tensors' shapes. The number of a Gemma 3 is that of its text model.
+/// DeepSeek, Ling and Falcon-H1 round the number, that of DeepSeek-V3 without the layer that drafts tokens; theirs is
+/// the sum of the tensors' shapes. The number of a Gemma 3 is that of its text model.
 constexpr std::array counted_models{
     counted_model{"falcon_e_1b", 1'719'764'992},
     counted_model{"falcon_e_3b", 3'053'586'432},
@@ -175,6 +175,11 @@ constexpr std::array counted_models{
     counted_model{"deepseek_v3", 671'026'419'200},
     counted_model{"ling_lite_15", 16'801'974'272},
     counted_model{"ling_mini_20", 16'255'643'392},
+    counted_model{"falcon_h1_05b", 521'411'104},
+    counted_model{"falcon_h1_15b", 1'554'863'488},
+    counted_model{"falcon_h1_3b", 3'149'392'384},
+    counted_model{"falcon_h1_7b", 7'585'648'736},
+    counted_model{"falcon_h1_34b", 33'642'516'224},
     counted_model{"minimax_m2", 228'689'764'864},
     counted_model{"hunyuan_a13b", 80'393'183'232},
     counted_model{"minicpm_1b", 1'360'246'272},

@@ -4,6 +4,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include "hf_config_texts.hpp"
+#include "intaglio/models/falcon_h1.hpp"
 #include "intaglio/models/nemotron_h.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -174,4 +175,34 @@ TEST_CASE("hf_config: a Nemotron-H with experts states their widths, their numbe
              ContainsSubstring("moe_intermediate_size"));
   CHECK_THAT(refusal(published + R"(,"moe_intermediate_size":64,"n_routed_experts":4)" + few("M*E")),
              ContainsSubstring("num_experts_per_tok: expected 1 to 4, found 6"));
+}
+
+TEST_CASE("hf_config: a config of Falcon-H1 0.5B, and its multipliers as factors of matrices") {
+  const std::string text =
+      R"({"architectures":["FalconH1ForCausalLM"],"attention_bias":false,"attention_dropout":0.0,)"
+      R"("attention_in_multiplier":1.0,"attention_out_multiplier":0.9375,"attn_layer_indices":null,"bos_token_id":1,)"
+      R"("embedding_multiplier":5.656854249492381,"eos_token_id":11,"head_dim":64,"hidden_act":"silu",)"
+      R"("hidden_size":1024,"initializer_range":0.02,"intermediate_size":2048,"key_multiplier":0.39062499999999994,)"
+      R"("lm_head_multiplier":0.0390625,"mamba_chunk_size":128,"mamba_conv_bias":true,"mamba_d_conv":4,)"
+      R"("mamba_d_head":64,"mamba_d_ssm":1536,"mamba_d_state":128,"mamba_expand":2,"mamba_n_groups":1,)"
+      R"("mamba_n_heads":24,"mamba_norm_before_gate":false,"mamba_proj_bias":false,"mamba_rms_norm":false,)"
+      R"("mamba_use_mlp":true,"max_position_embeddings":16384,"mlp_bias":false,"mlp_expansion_factor":8,)"
+      R"("mlp_multipliers":[0.8838834764831844,0.5859375],"model_type":"falcon_h1","num_attention_heads":8,)"
+      R"("num_hidden_layers":36,"num_key_value_heads":2,"num_logits_to_keep":1,"pad_token_id":0,)"
+      R"("projectors_bias":false,"rms_norm_eps":1e-05,"rope_scaling":null,"rope_theta":100000000000.0,)"
+      R"("ssm_in_multiplier":1.25,"ssm_multipliers":[0.3535533905932738,0.25,0.3535533905932738,0.5,)"
+      R"(0.3535533905932738],"ssm_out_multiplier":0.23570226039551587,"tie_word_embeddings":false,)"
+      R"("torch_dtype":"bfloat16","transformers_version":"4.52.0","use_cache":true,"vocab_size":32784})";
+  const io::hf_config found = read(text);
+  for (const std::string& line : found.warnings) CHECK(line == "none");
+  decoder_config stated = found.config;
+  stated.tie_word_embeddings = found.tie_word_embeddings.value();
+  for (const std::string& line : io::config_differences(models::falcon_h1_05b_config, stated)) CHECK(line == "none");
+  const auto of = [&](std::string_view name) { return io::factors_of(found.factors, name); };
+  CHECK(of("blk.35.attn_k.weight") == std::vector<io::row_factor>{{0, 0.390625f}});
+  CHECK(of("blk.0.ssm_in_xbc.weight") ==
+        std::vector<io::row_factor>{{1536, 0.3125f}, {128, 0.44194174f}, {128, 0.625f}});
+  CHECK(of("output.weight") == std::vector<io::row_factor>{{0, 0.0390625f}});
+  CHECK(of("blk.0.attn_q.weight").empty());  // the factor is 1
+  CHECK((of("blk.0.ffn_up.weight").empty() && of("blk.0.attn_norm.weight").empty()));
 }

@@ -19,6 +19,10 @@ TEST_CASE("tensors of renamed families have GGUF's names", "[io]") {
   CHECK(gguf_name("model.layers.2.self_attn.W_pack.weight", architecture::baichuan) == "blk.2.attn_qkv.weight");
   CHECK(gguf_name("model.layers.2.self_attn.o_proj.weight", architecture::baichuan) == "blk.2.attn_output.weight");
   CHECK(gguf_name("model.norm.weight", architecture::xverse) == "output_norm.weight");
+  CHECK(gguf_name("model.final_layernorm.weight", architecture::falcon_h1) == "output_norm.weight");
+  CHECK(gguf_name("model.layers.7.pre_ff_layernorm.weight", architecture::falcon_h1) == "blk.7.ffn_norm.weight");
+  CHECK(gguf_name("model.layers.7.mamba.in_proj.weight", architecture::falcon_h1) == "blk.7.ssm_in.weight");
+  CHECK(gguf_name("model.layers.7.self_attn.k_proj.weight", architecture::falcon_h1) == "blk.7.attn_k.weight");
   CHECK(gguf_name("output.weight", architecture::internlm2) == "output.weight");
   CHECK(gguf_name("model.layers.1.mlp.gate.wg.weight", architecture::hunyuan_moe) == "blk.1.ffn_gate_inp.weight");
   CHECK(gguf_name("model.layers.1.block_sparse_moe.e_score_correction_bias", architecture::minimax_m2) ==

@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/falcon_h1.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/lfm2.hpp"
 #include "intaglio/models/llama.hpp"
@@ -49,7 +50,7 @@ TEST_CASE(
   CHECK(many.pages >= 8192 / 64);
 }
 
-TEST_CASE("states of recurrent layers are counted with the pool of pages, which has keys of the other layers alone",
+TEST_CASE("states of recurrent layers are counted with the pool of pages, which has keys of layers with attention",
           "[serve]") {
   const auto check = [](const decoder_config& config, const plan::planned& planned) {
     const plan::table& table = planned.table();
@@ -65,5 +66,8 @@ TEST_CASE("states of recurrent layers are counted with the pool of pages, which 
   const decoder_config& lfm = models::lfm2_700m_config;
   check(lfm, plan::planned::of<models::lfm2_700m<dtype::q8_0>>(plan::profiles::portable, context,
                                                                batch_shape_of(lfm, plan::profiles::portable, context)));
+  const decoder_config& falcon = models::falcon_h1_15b_config;  // each layer has a state and keys
+  check(falcon, plan::planned::of<models::falcon_h1_15b<dtype::q8_0>>(
+                    plan::profiles::portable, context, batch_shape_of(falcon, plan::profiles::portable, context)));
   CHECK(serve::state_bytes_of(models::gemma3_4b_config) == 0);
 }

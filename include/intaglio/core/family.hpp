@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include "intaglio/core/families_table.hpp"
@@ -41,6 +42,21 @@ constexpr std::string_view ffn_norm_of(const decoder_config& c) {
 constexpr bool may_share_expert(const family& of) { return of.multipliers && of.experts != mixtures::none; }
 /// Whether GGUF has the value heads of a family's delta rules in turn (delta_net_config::in_turn).
 constexpr bool has_values_in_turn(const family& of) { return of.recurrent == recurrence::delta_net && !of.joint_gates; }
+/// Whether files of a family list the layers that have attention; the others have a state or an FFN.
+constexpr bool lists_attention(const family& of) {
+  return of.recurrent == recurrence::short_conv || (of.recurrent == recurrence::mamba2 && !of.attention_beside);
+}
+/// Whether files of a family may state a factor of logits (logit_scale).
+constexpr bool has_logit_scale(const family& of) { return of.scaled_logits || of.weight_multipliers; }
+/// Number of a model's layers that keep a recurrent state.
+constexpr std::uint32_t layers_with_state(const decoder_config& c) {
+  return family_of(c.model_type).attention_beside ? c.num_hidden_layers : c.recurrent_layers.count(c.num_hidden_layers);
+}
+/// Number of a model's layers that may keep keys and values: those without a recurrent state, and those that have
+/// attention beside it.
+constexpr std::uint32_t layers_with_keys(const decoder_config& c) {
+  return c.num_hidden_layers - c.recurrent_layers.count(c.num_hidden_layers);
+}
 /// Whether a model is one of the Gemma families.
 constexpr bool is_gemma(architecture type) {
   return type == architecture::gemma || type == architecture::gemma2 || type == architecture::gemma3 ||

@@ -66,6 +66,7 @@ struct family {
   joined_qkv joined = joined_qkv::none;    ///< files may have q, k and v as one matrix
   float hf_norm_addend = 0.f;              ///< safetensors hold norm weights less this number
   std::string_view ffn_norm = "ffn_norm";  ///< the tensor of the norm of the FFN's input
+  bool bare_ffn_norm = false;              ///< GGUF names this tensor without ".weight"
   mixtures experts = mixtures::none;
   std::uint32_t default_experts = 0, default_experts_used = 0;  ///< mixtures: defaults of config.json
   std::uint32_t default_expert_width = 0;    ///< default of moe_intermediate_size; 0: there is no such key
@@ -84,9 +85,11 @@ struct family {
   bool draft_layers = false;                ///< files may have layers that draft tokens (multi-token prediction)
   bool joint_gates = false;                 ///< one matrix gives betas and alphas of delta rules
   recurrence recurrent = recurrence::none;  ///< kind of the config's recurrent_layers
+  bool attention_beside = false;            ///< each layer has a state and attention, which read one norm
   bool single_sublayers = false;            ///< a layer is a state, attention or an FFN without a gate
   bool ungated = false;                     ///< FFNs of all layers have no gate
   bool embedding_norm = false;              ///< the last norm is token_embd_norm, not output_norm
+  bool weight_multipliers = false;          ///< config.json has factors that GGUF's matrices have in their values
   bool multipliers = false;                 ///< factors of embedding, scores, additions to the stream, and logits
   bool depth_scaled = false;                ///< with multipliers: scores have the usual factor, and GGUF files without
                                             ///< the others have those of MiniCPM-2B

@@ -147,6 +147,15 @@ inline constexpr auto later_families = std::to_array<family>({
      .grouped_experts = true,
      .shared_experts = 1,
      .draft_layers = true},
+    {.type = architecture::falcon_h1,
+     .config_names = "falcon_h1",
+     .gguf_names = "falcon-h1",
+     .layers = "falcon_h1",
+     .window = gguf_window::refused,
+     .bare_ffn_norm = true,
+     .recurrent = recurrence::mamba2,
+     .attention_beside = true,
+     .weight_multipliers = true},
 });
 
 }  // namespace intaglio

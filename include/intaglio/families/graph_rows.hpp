@@ -26,6 +26,7 @@
 #include "intaglio/models/exaone4.hpp"
 #include "intaglio/models/falcon.hpp"
 #include "intaglio/models/falcon_e.hpp"
+#include "intaglio/models/falcon_h1.hpp"
 #include "intaglio/models/gemma.hpp"
 #include "intaglio/models/gemma2.hpp"
 #include "intaglio/models/gemma3.hpp"
@@ -214,6 +215,7 @@ inline constexpr auto graph_rows = std::to_array<graph_row>({
     {architecture::baichuan, trace_llama<>},
     {architecture::bailingmoe, trace_headed<models::ernie4_5_moe_graph<any_codec>>},
     {architecture::bailingmoe2, trace_headed<models::dots1_graph<any_codec>>},
+    {architecture::falcon_h1, trace_headed<models::falcon_h1_graph<any_codec>>},
     {architecture::command_r, trace_headed<models::layer_norm_decoder_graph<any_codec>>},
     {architecture::cohere2, trace_headed<models::layer_norm_decoder_graph<any_codec>>},
     {architecture::starcoder2, trace_headed<models::layer_norm_decoder_graph<any_codec>>},

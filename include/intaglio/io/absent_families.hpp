@@ -35,7 +35,6 @@ inline constexpr auto absent_families = std::to_array<absent_family>({
     {"t5 t5encoder bart mbart whisper t5gemma", "an encoder in front of a decoder"},
     {"mamba mamba2 falcon_mamba rwkv6 rwkv7", "layers that are all recurrent, without attention"},
     {"jamba bamba", "Mamba in layers of other kinds"},
-    {"falcon_h1 falcon-h1", "Mamba-2 and attention beside each other in a layer"},
     {"mistral4", "queries scaled by their position"},
     {"gpt_neo", "tensors under names of their own"},
 });

@@ -178,7 +178,7 @@ class checkpoint {
   void read_rows(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
                  std::span<std::byte> out) const {
     const stored_tensor& stored = tensor.stored;
-    if (is_stored_ternary(tensor) || stored.type == dtype::bcml1 || !tensor.added.empty())
+    if (is_stored_ternary(tensor) || stored.type == dtype::bcml1 || !tensor.added.empty() || !tensor.factors.empty())
       throw argument_error("tensor", "rows that lie one after the other",
                            printable(stored.name, 70) + " as " + std::string(name(stored.type)));
     const std::uint64_t row = row_bytes(stored.type, stored.columns);
@@ -306,6 +306,7 @@ class checkpoint {
           out.subspan(static_cast<std::size_t>(done * stored.columns), static_cast<std::size_t>(some * stored.columns));
       decode_row(stored.type, bytes, values);
       expect_finite(tensor, row0 + done, values);
+      multiply_rows(tensor.factors, row0 + done, stored.columns, values);
       if (tensor.addend != 0.f)
         for (float& value : values) value += tensor.addend;
       if (tensor.negative_exp)

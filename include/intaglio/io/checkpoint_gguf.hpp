@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "intaglio/core/family.hpp"
+#include "intaglio/io/bare_names.hpp"
 #include "intaglio/io/checkpoint_builder.hpp"
 #include "intaglio/io/fused_tensors.hpp"
 #include "intaglio/io/gguf.hpp"
@@ -67,14 +68,11 @@ namespace intaglio::io {
     checkpoint_tensor out;
     out.stored = {tensor.name,        tensor.type,   tensor.rows(), tensor.columns(),
                   files[tensor.part], tensor.offset, tensor.bytes};
+    out.stored.name = name_with_ending(family_of(config.config().model_type), tensor.name);
     out.stored_name = tensor.name;
     out.dimensions = tensor.dimensions;
-    if (out.dimensions == 2 && out.stored.rows == config.config().num_local_experts &&
-        tensor.name.ends_with("_exps.bias")) {  // one behind the other
-      out.dimensions = 1;
-      out.stored.columns *= std::exchange(out.stored.rows, 1);
-    }
-    if (out.dimensions == 2 && out.stored.rows == mamba2_rows(config.config(), tensor.name)) {
+    const bool biases = out.stored.rows == config.config().num_local_experts && tensor.name.ends_with("_exps.bias");
+    if (out.dimensions == 2 && (biases || out.stored.rows == mamba2_rows(config.config(), tensor.name))) {
       out.dimensions = 1;
       out.stored.columns *= std::exchange(out.stored.rows, 1);
     }

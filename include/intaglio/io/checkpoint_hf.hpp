@@ -112,10 +112,13 @@ class hf_tensor_collector {
         builder_.fault("a scale without its packed matrix: " + printable(found.name, 100));
       else matrix->packed_scale = found.value;
     }
-    for (const tensor_rule& rule : tensor_rules(config_.config))
-      if (const checkpoint_tensor* tensor = builder_.find(rule.name);
-          tensor != nullptr && tensor->stored.type == dtype::u8 && !tensor->packed_scale)
+    for (const tensor_rule& rule : tensor_rules(config_.config)) {
+      checkpoint_tensor* const tensor = builder_.find(rule.name);
+      if (tensor == nullptr) continue;
+      tensor->factors = factors_of(config_.factors, rule.name);
+      if (tensor->stored.type == dtype::u8 && !tensor->packed_scale)
         builder_.fault("missing: " + printable(tensor->stored_name, 100) + "_scale");
+    }
   }
 
  private:

@@ -13,6 +13,7 @@
 #include "intaglio/io/codec_ternary.hpp"
 #include "intaglio/io/tensor_pieces.hpp"
 #include "intaglio/io/tensor_rules.hpp"
+#include "intaglio/io/weight_factors.hpp"
 
 namespace intaglio::io {
 
@@ -72,8 +73,10 @@ struct checkpoint_tensor {
   std::vector<low_rank_addend> added;  ///< products that are added to the values, in the order of the file
                                        ///< (lora_adapter.hpp)
 
+  std::vector<row_factor> factors;  ///< of the rows, in the order of the file; empty: all are 1
+
   /// Whether the values are the stored ones.
-  bool is_as_stored() const { return addend == 0.f && added.empty(); }
+  bool is_as_stored() const { return addend == 0.f && added.empty() && factors.empty(); }
   /// Whether the rows are at stored.offset in the order in which they are read.
   bool in_place() const { return pieces.empty() && rows_in_pairs == 0 && !split && !transposed; }
   /// The file's row for a row in NeoX order (for a vector, the value). rows_in_pairs is not 0.

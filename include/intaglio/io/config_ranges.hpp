@@ -137,7 +137,7 @@ inline constexpr number_range number_ranges[] = {
     {"out_features of 2_Dense", [](const decoder_config& c) -> double { return c.dense_features; }, 1,
      config_limits::intermediate_size, false, true},
     {"conv_L_cache", [](const decoder_config& c) -> double { return c.conv_taps; }, 2, 8, false, false,
-     [](const decoder_config& c) { return !c.recurrent_layers.empty(); }},
+     [](const decoder_config& c) { return layers_with_state(c) != 0; }},
     {"rope_scaling.factor", [](const decoder_config& c) -> double { return c.rope_scaling.factor; }, 1, 0, false, false,
      [](const decoder_config& c) { return c.rope_scaling.type != rope_type::plain; }},
     {"rope_scaling.original_max_position_embeddings",

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "intaglio/core/family.hpp"
+#include "intaglio/io/bare_names.hpp"
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/io/convert_chunk.hpp"
 #include "intaglio/io/convert_options.hpp"
@@ -193,8 +194,9 @@ class model_converter {
     const stored_tensor& stored = tensor.stored;
     const dtype type = to.type;
     if (turns && family_of(model_.config().model_type).gguf_rows_in_pairs) to.rows_in_pairs = model_.config().head_dim;
-    const auto whole = fused_into(model_.config(), stored);
+    auto whole = fused_into(model_.config(), stored);
     const decoder_config& c = model_.config();
+    if (whole) whole->first = name_in_gguf(family_of(c.model_type), whole->first);
     const std::uint64_t experts = tensor.dimensions != 3         ? 1
                                   : is_latent_heads(stored.name) ? c.num_attention_heads
                                                                  : c.num_local_experts;

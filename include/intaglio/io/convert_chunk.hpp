@@ -68,6 +68,7 @@ class chunk_encoder {
     const bool vector = source.dimensions == 1;  // a vector's values have the order of the heads' rows
     const bool same =
         source.stored.type == tensor.type && source.addend == tensor.addend && !source.negative_exp &&
+        source.factors.empty() &&
         (!vector || (source.rows_in_pairs == tensor.rows_in_pairs && source.neighbours == tensor.neighbours));
     if (same && panels && source.rows_in_pairs == tensor.rows_in_pairs) {
       source.stored.file->read(

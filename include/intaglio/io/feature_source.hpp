@@ -207,7 +207,7 @@ class checkpoint_features : public feature_source {
     }
     std::vector<float> values(elements);
     model_.read_f32(from, first, count, values);  // it refuses values that are not finite
-    if (from.stored.type == type) model_.read_rows(from, first, count, out);
+    if (from.stored.type == type && from.is_as_stored()) model_.read_rows(from, first, count, out);
     else encode_feature_rows(type, values, out, from.stored.file->path(), where(layer, which));
   }
   void stream_rows(std::uint32_t layer, feature_vector which, unsigned threads, const feature_sink& sink) {

@@ -91,6 +91,7 @@ class gguf_config : public gguf_mixtures {
     else if (!kinds && !facts.single_sublayers) config_.intermediate_size = required_for_layers("feed_forward_length");
     config_.no_rope_layer_interval = facts.no_rope_interval;  // no key states it
     if (facts.recurrent == recurrence::short_conv) read_short_conv();
+    else if (facts.attention_beside) read_attention_beside();
     else if (facts.recurrent == recurrence::mamba2) read_state_space();
     else if (!kinds)
       config_.num_key_value_heads = for_layers("attention.head_count_kv").value_or(config_.num_attention_heads);
@@ -211,7 +212,7 @@ class gguf_config : public gguf_mixtures {
     if (rule.use == gguf_key_use::expert_groups && family_of(config_.model_type).grouped_experts) return;
     const bool multiplies = rule.use == gguf_key_use::multiplier || rule.use == gguf_key_use::neutral_scale ||
                             rule.use == gguf_key_use::logit_scale;
-    if (rule.use == gguf_key_use::logit_scale && family_of(config_.model_type).scaled_logits) return;
+    if (rule.use == gguf_key_use::logit_scale && has_logit_scale(family_of(config_.model_type))) return;
     if (multiplies && family_of(config_.model_type).multipliers) return;
     if (rule.use == gguf_key_use::neutral_head_dim && family_of(config_.model_type).kinds_of_layers) return;
     const bool streams = family_of(config_.model_type).streams;

@@ -43,6 +43,17 @@ class gguf_heads : public gguf_layers {
       refuse(key("rope.dimension_count"), wide + " as the heads are wide", std::to_string(*rotated));
   }
 
+  /// Reads Mamba-2 beside attention. Only some models normalise its output, which the tensors show. A tied head may
+  /// have a factor; llama.cpp has no key for it.
+  [[gnu::cold]] void read_attention_beside() {
+    read_state_sizes();
+    config_.num_key_value_heads = required_for_layers("attention.head_count_kv");
+    config_.mamba_rms_norm = file_.find_tensor("blk.0.ssm_norm.weight") != nullptr;
+    const float scale = real("logit_scale").value_or(1.f);
+    if (!(scale > 0.f)) refuse(key("logit_scale"), "a number above 0", number_text(scale));
+    config_.logits_scaling = 1 / scale;
+  }
+
   /// Reads the widths of heads and of the vectors between products. Older files state a head's widths as key_length and
   /// value_length; in newer ones these are the widths of the cache's rows, and heads have keys of their own.
   [[gnu::cold]] void read_latent() {

@@ -98,6 +98,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"ssm.group_count"},
     {"ssm.time_step_rank"},
     {"ssm.inner_size"},
+    {"ssm.has_mup", gguf_key_use::neutral},  // true in files whose matrices lack Falcon-H1's multipliers
     {"attention.recurrent_layers"},
     {"full_attention_interval"},
     {"n_deepstack_layers", gguf_key_use::harmless},       // about images

@@ -213,7 +213,8 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
                                                   : c.intermediate_size));
   if (family_of(c.model_type).single_sublayers) out.set_array<std::int32_t>(prefix + "feed_forward_length", inner);
   else out.set(prefix + "feed_forward_length", c.intermediate_size);
-  out.set(prefix + "rope.scaling.finetuned", c.no_rope_layer_interval == 0);
+  if (!family_of(c.model_type).attention_beside)
+    out.set(prefix + "rope.scaling.finetuned", c.no_rope_layer_interval == 0);
 }
 
 /// Writes the kind of norms, whether tokens see each other, and how states become a vector.
@@ -221,7 +222,9 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
                                                   const std::string& prefix) {
   const decoder_config& c = model.config();
   if (family_of(c.model_type).encoder) out.set(prefix + "attention.causal", false);
-  if (family_of(c.model_type).scaled_logits) out.set(prefix + "logit_scale", 1 / c.logits_scaling);
+  if (const family& of = family_of(c.model_type);
+      of.scaled_logits || (of.weight_multipliers && c.logits_scaling != 1.f))
+    out.set(prefix + "logit_scale", 1 / c.logits_scaling);
   if (family_of(c.model_type).layer_norms && !family_of(c.model_type).encoder)
     out.set(prefix + "use_parallel_residual", family_of(c.model_type).parallel);
   if (family_of(c.model_type).layer_norms) {
@@ -312,6 +315,9 @@ inline constexpr std::array<std::string_view, 5> latent_width_keys{"attention.he
   if (c.projection_norm_eps != 0 && c.projection_norm_eps != c.rms_norm_eps)
     warnings.push_back("GGUF has no epsilon for norms of single matrices; the model's is " +
                        number_text(c.projection_norm_eps) + ", not its rms_norm_eps " + number_text(c.rms_norm_eps));
+  if (family_of(c.model_type).weight_multipliers && c.logits_scaling != 1.f)
+    warnings.push_back("programs that read no logit_scale of this architecture multiply logits by " +
+                       number_text(c.logits_scaling));
   if (const family& of = family_of(c.model_type); of.unbiased_router && of.parts_of_all && c.norm_topk_prob)
     warnings.push_back(
         "programs that read no expert_weights_norm of this architecture take false; the model's is true");
@@ -354,7 +360,7 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
   if (streams) write_streams(out, c, prefix);
   if (!kinds) out.set(prefix + "rope.dimension_count", c.rotary_dim != 0 ? c.rotary_dim : c.head_dim);
   out.set(prefix + "attention.head_count", c.num_attention_heads);
-  if (scans || family_of(c.model_type).recurrent == recurrence::short_conv) {
+  if (lists_attention(family_of(c.model_type))) {
     out.set_array<std::int32_t>(prefix + "attention.head_count_kv", heads_of_layers(c));
     if (!scans) out.set(prefix + "shortconv.l_cache", c.conv_taps);
   } else if (!kinds) {

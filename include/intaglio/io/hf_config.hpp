@@ -62,22 +62,20 @@ class hf_config_reader : public hf_layer_norms {
         !(found->kinds_of_layers && both.is_string() && both.text() == "vision") &&
         both.boolean_or(both_ways) != both_ways)
       document_.refuse("use_bidirectional_attention", both_ways ? "true" : "false", both_ways ? "false" : "true");
-    for (const char* key : {"attention_bias", "attention_out_bias", "mlp_bias", "mamba_proj_bias", "use_bias"})
+    for (const char* key :
+         {"attention_bias", "attention_out_bias", "mlp_bias", "mamba_proj_bias", "projectors_bias", "use_bias"})
       out_.states_biases = text[key].boolean_or(false) || out_.states_biases;
     read_experts(text);
     read_optional_parts(text);
     read_layers_without_rope(text);
     if (found->recurrent == recurrence::short_conv) read_short_conv(text);
     if (found->recurrent == recurrence::delta_net) read_delta_net(text);
-    if (found->recurrent == recurrence::mamba2) read_state_space(text);
+    if (found->attention_beside) read_attention_beside(text);
+    else if (found->recurrent == recurrence::mamba2) read_state_space(text);
     if (found->multipliers) read_multipliers(text);
     if (found->layer_norms) read_layer_norms(text);
-    const json_place tied =
-        root["tie_word_embeddings"].present() ? root["tie_word_embeddings"] : text["tie_word_embeddings"];
-    if (const json_place embedding = text["tie_embedding"]; found->embedding_norm && embedding.present())
-      out_.tie_word_embeddings = embedding.boolean_or(true);
-    else if (tied.present()) out_.tie_word_embeddings = tied.boolean_or(true);
-    else if (is_gemma(out_.config.model_type) || found->embedding_norm || found->tied) out_.tie_word_embeddings = true;
+    read_tie(root, text, *found);
+    if (found->weight_multipliers) read_weight_multipliers(text);
     read_quantization(root["quantization_config"].present() ? root["quantization_config"]
                                                             : text["quantization_config"]);
     judge_keys(root, text);
@@ -93,6 +91,16 @@ class hf_config_reader : public hf_layer_norms {
     const bool second = type == "bailing_moe" && classes.present() && !classes.elements().empty() &&
                         classes.elements().front().text() == "BailingMoeV2ForCausalLM";
     return second ? "bailing_moe_v2" : type;
+  }
+
+  /// Reads whether the head is the embedding.
+  [[gnu::cold]] void read_tie(const json_place& root, const json_place& text, const family& of) {
+    const json_place tied =
+        root["tie_word_embeddings"].present() ? root["tie_word_embeddings"] : text["tie_word_embeddings"];
+    if (const json_place embedding = text["tie_embedding"]; of.embedding_norm && embedding.present())
+      out_.tie_word_embeddings = embedding.boolean_or(true);
+    else if (tied.present() || of.weight_multipliers) out_.tie_word_embeddings = tied.boolean_or(false);
+    else if (is_gemma(out_.config.model_type) || of.embedding_norm || of.tied) out_.tie_word_embeddings = true;
   }
 
   /// The family of model_type. A Gemma 3 whose tokens see each other is a separate family.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Reads the layers of hybrids in config.json, with Mamba-2, attention, FFNs or mixtures of experts: Granite 4.0 H and
-// Nemotron-H.
+// Reads the layers of hybrids in config.json, with Mamba-2, attention, FFNs or mixtures of experts: Granite 4.0 H,
+// Nemotron-H and Falcon-H1.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "intaglio/core/family.hpp"
 #include "intaglio/io/hf_layers.hpp"
@@ -88,6 +90,10 @@ class hf_hybrids : public hf_layers {
     if (sublayers && c.hidden_act != activation::relu_squared) text["mlp_hidden_act"].refuse("relu2");
     const bool turns = !sublayers && text["position_embedding_type"].text_or("none") == "rope";
     c.no_rope_layer_interval = turns ? 0 : 1;
+    expect_open_steps(text);
+  }
+  /// Refuses bounds of the steps of states.
+  [[gnu::cold]] void expect_open_steps(const json_place& text) const {
     const auto limits = text["time_step_limit"].elements();
     if (limits.empty()) return;
     constexpr double never = 1e18;  // far above any step of a working model
@@ -114,6 +120,71 @@ class hf_hybrids : public hf_layers {
     if (const json_place factor = text["routed_scaling_factor"]; factor.present())
       c.routed_scaling_factor = factor.real();
   }
+  /// Reads Mamba-2 beside attention. Defaults: transformers' FalconH1Config.
+  [[gnu::cold]] void read_attention_beside(const json_place& text) {
+    decoder_config& c = out_.config;
+    const auto size_or = [&](const char* key, std::uint32_t absent) {
+      return text[key].present() ? size(text[key]) : absent;
+    };
+    const json_place inner = text["mamba_d_ssm"], wide = text["mamba_d_head"];
+    const std::uint32_t heads = size_or("mamba_n_heads", 128), expand = size_or("mamba_expand", 2);
+    if (expand > 64) text["mamba_expand"].refuse("at most 64");
+    const std::uint32_t values = inner.present() ? size(inner) : inner.is_null() ? expand * c.hidden_size : 1024;
+    if (heads == 0 || values % heads != 0)
+      document_.refuse("mamba_n_heads", "a divisor of mamba_d_ssm " + std::to_string(values), std::to_string(heads));
+    if (wide.present() && !(wide.is_string() && wide.text() == "auto") && size(wide) != values / heads)
+      wide.refuse(std::to_string(values / heads) + " as mamba_d_ssm / mamba_n_heads");
+    c.conv_taps = size_or("mamba_d_conv", 4);
+    c.delta_net = {.key_heads = size_or("mamba_n_groups", 1),
+                   .value_heads = heads,
+                   .key_dim = size_or("mamba_d_state", 256),
+                   .value_dim = values / heads};
+    c.mamba_rms_norm = text["mamba_rms_norm"].boolean_or(false);
+    if (c.mamba_rms_norm && text["mamba_norm_before_gate"].boolean_or(true))
+      document_.refuse("mamba_norm_before_gate", "false beside mamba_rms_norm", "true");
+    if (!text["mamba_conv_bias"].boolean_or(true)) text["mamba_conv_bias"].refuse("true");
+    if (c.hidden_act != activation::silu) text["hidden_act"].refuse("silu");
+    expect_open_steps(text);
+  }
+
+  /// Reads Falcon-H1's multipliers, which become factors of matrices. A tied head is the embedding with its factor;
+  /// what the head's own factor differs by divides the logits.
+  [[gnu::cold]] void read_weight_multipliers(const json_place& text) {
+    decoder_config& c = out_.config;
+    const auto one = [&](const char* key) {
+      if (text[key].present() && !(text[key].number() > 0)) text[key].refuse("a number above 0");
+      return text[key].present() ? text[key].number() : 1.;
+    };
+    const auto several = [&](const char* key, std::size_t count) {
+      std::vector<double> out;
+      for (const json_place& each : text[key].elements()) {
+        if (!(each.number() > 0)) each.refuse("a number above 0");
+        out.push_back(each.number());
+      }
+      if (out.empty()) out.resize(count, 1.);
+      if (out.size() != count) text[key].refuse(std::to_string(count) + " numbers");
+      return out;
+    };
+    const double embedding = one("embedding_multiplier"), head = one("lm_head_multiplier"),
+                 reads = one("attention_in_multiplier"), scans = one("ssm_in_multiplier");
+    const auto of_states = several("ssm_multipliers", 5), of_units = several("mlp_multipliers", 2);
+    const std::uint64_t keys = std::uint64_t{c.delta_net.key_heads} * c.delta_net.key_dim;
+    const auto add = [&](std::string_view tensor, double factor) {
+      out_.factors.push_back({tensor, {{0, static_cast<float>(factor)}}});
+    };
+    add("token_embd.weight", embedding), add("output.weight", head);
+    add("attn_q.weight", reads), add("attn_k.weight", reads * one("key_multiplier")), add("attn_v.weight", reads);
+    add("attn_output.weight", one("attention_out_multiplier"));
+    add("ssm_in_gate.weight", scans * of_states[0]), add("ssm_in_dt.weight", scans * of_states[4]);
+    out_.factors.push_back({"ssm_in_xbc.weight",
+                            {{c.delta_net.value_size(), static_cast<float>(scans * of_states[1])},
+                             {keys, static_cast<float>(scans * of_states[2])},
+                             {keys, static_cast<float>(scans * of_states[3])}}});
+    add("ssm_out.weight", one("ssm_out_multiplier"));
+    add("ffn_gate.weight", of_units[0]), add("ffn_down.weight", of_units[1]);
+    if (out_.tie_word_embeddings.value_or(false)) c.logits_scaling = static_cast<float>(embedding / head);
+  }
+
   /// The width of a head: mamba_d_head, which mamba_expand determines too.
   [[gnu::cold]] std::uint32_t granite_head(const json_place& text) const {
     const json_place wide = text["mamba_d_head"];

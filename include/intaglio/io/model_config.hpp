@@ -51,8 +51,9 @@ inline constexpr number_relation number_relations[] = {
        const std::uint32_t layers = c.num_hidden_layers, recurrent = c.recurrent_layers.count(layers);
        const std::uint32_t alone = c.ffn_layers.count(layers);
        if (family_of(c.model_type).single_sublayers == c.ffn_layers.empty()) return false;
-       return family_of(c.model_type).recurrent == recurrence::none ? c.recurrent_layers.empty()
-                                                                    : recurrent != 0 && recurrent + alone < layers;
+       const family& of = family_of(c.model_type);
+       return of.recurrent == recurrence::none || of.attention_beside ? c.recurrent_layers.empty()
+                                                                      : recurrent != 0 && recurrent + alone < layers;
      },
      [](const decoder_config& c) {
        return std::string(family_of(c.model_type).single_sublayers ? "recurrent layers, layers of attention and of FFNs"
@@ -287,6 +288,15 @@ template <class Compare>
   compare("dense_features", engraved.dense_features, file.dense_features, number);
 }
 
+/// Compares parts that only some models of a family have.
+template <class Compare>
+[[gnu::cold]] void compare_parts(const decoder_config& engraved, const decoder_config& file, const Compare& compare) {
+  for (const auto& [key, of] : {std::pair{"use_qk_norm", &decoder_config::use_qk_norm},
+                                {"attention_bias", &decoder_config::attention_bias},
+                                {"mamba_rms_norm", &decoder_config::mamba_rms_norm}})
+    compare(key, engraved.*of, file.*of, [](bool value) { return value ? "true" : "false"; });
+}
+
 /// Compares the numbers by which a model's values are multiplied, and the epsilon of norms of single matrices.
 template <class Compare>
 [[gnu::cold]] void compare_factors(const decoder_config& engraved, const decoder_config& file, const Compare& compare) {
@@ -346,9 +356,7 @@ template <class Compare>
   compare("shared_intermediate_size", engraved.shared_intermediate_size, file.shared_intermediate_size, number);
   compare_mixtures(engraved, file, compare);
   compare("rotary_dim", engraved.rotary_dim, file.rotary_dim, number);
-  for (const auto& [key, of] :
-       {std::pair{"use_qk_norm", &decoder_config::use_qk_norm}, {"attention_bias", &decoder_config::attention_bias}})
-    compare(key, engraved.*of, file.*of, truth);
+  compare_parts(engraved, file, compare);
   compare("rope_factors", engraved.rope_factors, file.rope_factors, [](const longrope_factors& factors) {
     std::string text = "long";
     for (std::size_t i = 0; i < 3; ++i) text += " " + number_text(factors.long_factor[i]);

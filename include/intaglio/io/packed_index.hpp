@@ -188,8 +188,7 @@ void packed_fields(Stream& with, Index& index) {
   packed_mixture(with, c);
   with.number(c.no_rope_layer_interval, "no_rope_layer_interval");
   with.number(c.rotary_dim, "rotary_dim");
-  with.flag(c.use_qk_norm, "use_qk_norm");
-  with.flag(c.attention_bias, "attention_bias");
+  for (auto* has : {&c.use_qk_norm, &c.attention_bias, &c.mamba_rms_norm}) with.flag(*has, "parts of some models");
   for (auto& word : c.recurrent_layers.words) with.number(word, "recurrent_layers");
   for (auto& word : c.ffn_layers.words) with.number(word, "ffn_layers");
   for (auto& word : c.expert_layers.words) with.number(word, "expert_layers");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Names of tensors in folders that do not have transformers' usual names: a row for each spelling. Source: the modeling
 // files of zai-org/glm-4-9b-chat, LGAI-EXAONE/EXAONE-3.5-2.4B-Instruct, internlm/internlm2_5-7b and
-// baichuan-inc/Baichuan-7B, inclusionAI/Ling-lite and Ling-mini-2.0; transformers, models/minimax_m2 and
-// models/hunyuan_v1_moe.
+// baichuan-inc/Baichuan-7B, inclusionAI/Ling-lite and Ling-mini-2.0; transformers, models/minimax_m2,
+// models/hunyuan_v1_moe and models/falcon_h1.
 #pragma once
 
 #include <array>
@@ -104,6 +104,16 @@ inline constexpr auto renamed_rows = std::to_array<renamed_tensors>({
                  {"attention.key_layernorm", "attn_k_norm"},
                  {"attention.dense", "attn_output"}}},
                {{{"word_embeddings", "token_embd"}}},
+               "model."}},
+    {.type = architecture::falcon_h1,
+     .model_type = "falcon_h1",
+     .written = false,  // matrices have factors
+     .names = {"layers.",
+               {{{"pre_ff_layernorm", "ffn_norm"},
+                 {"feed_forward.gate_proj", "ffn_gate"},
+                 {"feed_forward.up_proj", "ffn_up"},
+                 {"feed_forward.down_proj", "ffn_down"}}},
+               {{{"final_layernorm", "output_norm"}}},
                "model."}},
 });
 

@@ -102,7 +102,7 @@ void add_mamba2(const decoder_config& c, const std::string& prefix, std::vector<
   add("ssm_conv1d", bias, 1, sizes.qkv_size());
   add("ssm_dt", bias, 1, sizes.value_heads);
   for (const char* each : {"ssm_a", "ssm_d"}) out.push_back({prefix + each, bias, 1, sizes.value_heads});
-  add("ssm_norm", norm, 1, sizes.value_size());
+  if (c.mamba_rms_norm) add("ssm_norm", norm, 1, sizes.value_size());
   add("ssm_out", matrix, c.hidden_size, sizes.value_size());
 }
 
@@ -300,6 +300,7 @@ inline void add_tensor(const decoder_config& c, const std::string& stem, tensor_
       for (std::size_t i = before; shares && i < out.size(); ++i)
         out[i].optional = out[i].unused = true;  // files may have tensors that nobody reads
     };
+    if (facts.attention_beside) add_mamba2(c, prefix, out, add);
     if (c.recurrent_layers.has(layer) && facts.recurrent == recurrence::mamba2) {
       add_mamba2(c, prefix, out, add);
     } else if (c.ffn_layers.has(layer)) {
