@@ -6,15 +6,17 @@
   bench/synthetic_gguf.py mistral_7b q4_k_m q4_k_m OUT.gguf
 
 q4_k_m and q5_k_m are the mixes of these names: each matrix in the codec that llama-quantize gives it. The vocabulary is
-that of another file, or empty (`no_vocab`)."""
+that of another file, or empty (`no_vocab`). For programs that import this there are models which say a text (Speech)."""
 
 import argparse
+import copy
 import os
 import pathlib
+import random
 import struct
 
 ALIGNMENT = 32
-STRING, ARRAY, UINT32, FLOAT32 = 8, 9, 4, 6
+STRING, ARRAY, UINT32, INT32, FLOAT32, BOOL = 8, 9, 4, 5, 6, 7
 SCALAR_BYTES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 # GGUF type, weights a block, bytes a block, general.file_type (ggml.h, llama.h)
 CODECS = {
@@ -46,6 +48,70 @@ SHAPES = {
     "gemma3_1b": ("gemma3", 26, 1152, 6912, 4, 1, 256, 262144, 32768, 1000000.0, 1e-6, True),
     "gemma3_4b": ("gemma3", 34, 2560, 10240, 8, 4, 256, 262208, 131072, 1000000.0, 1e-6, True),
 }
+
+
+class Speech:
+    """What a model says, for write(): behind each token the next one of its text, whatever was before.
+
+    A token's row of the head is the embedding of the token in front of it, and layers add little to the stream. So the
+    likeliest token is the text's, by far, and a model with fewer layers says the same."""
+
+    UNKNOWN, BEGIN, END, BYTES = 0, 1, 2, 3  # tokens; BYTES: the first of 256
+
+    def __init__(self):
+        self.pieces, self.before, self.same = [], {}, {}
+
+    def add(self, pieces, goes_round=False):
+        """A text, whose pieces are tokens, each with a text of its own. Behind the last comes END or, where it goes
+        round, the second. @return its tokens, the first of which is for the prompt"""
+        tokens = [self.count() + i for i in range(len(pieces))]
+        self.pieces += pieces
+        self.before |= dict(zip(tokens[1:], tokens))
+        if goes_round:
+            self.before[tokens[1]] = tokens[-1]
+            self.same[tokens[0]] = tokens[-1]
+        else:
+            self.before[self.END] = tokens[-1]
+        return tokens
+
+    def with_errors(self, share, seed=1):
+        """The same tokens, but behind a share of them another one, which is in no text. Call before any write()."""
+        out = copy.deepcopy(self)
+        chosen = random.Random(seed).sample(sorted(self.before), int(share * len(self.before)))
+        for i, token in enumerate(chosen):
+            self.pieces.append(f"<error {i}>"), out.pieces.append(f"<error {i}>")
+            out.before[out.count() - 1] = out.before.pop(token)
+        return out
+
+    def count(self):
+        return self.BYTES + 256 + len(self.pieces)
+
+    def rows(self, embedding, other, bytes_each):
+        """Rows of embedding and head of all tokens that are in texts, from random rows."""
+        of = lambda data, i: data[i * bytes_each:(i + 1) * bytes_each]
+        table = [of(embedding, self.same.get(i, i)) for i in range(self.count())]
+        head = [table[self.before[i]] if i in self.before else of(other, i) for i in range(self.count())]
+        return b"".join(table), b"".join(head)
+
+    def tokenizer(self, vocabulary):
+        """A GGUF header's keys of a tokenizer without merges."""
+        special = [b"<unk>", b"<s>", b"</s>", *(b"<0x%02X>" % i for i in range(256))]
+        spoken = [piece.replace(" ", "\u2581").encode() for piece in self.pieces]
+        unused = [b"<unused%d>" % i for i in range(vocabulary - self.count())]
+        kinds = [2, 3, 3, *[6] * 256, *[1] * len(spoken), *[5] * len(unused)]  # unknown, control, byte, normal, unused
+        strings = b"".join(map(text, special + spoken + unused))
+        key = lambda name, kind, value: text(b"tokenizer.ggml." + name) + struct.pack("<I", kind) + value
+        numbers = lambda kind, form, list_: struct.pack(f"<IQ{len(list_)}{form}", kind, len(list_), *list_)
+        return [
+            key(b"model", STRING, text(b"llama")),
+            key(b"tokens", ARRAY, struct.pack("<IQ", STRING, vocabulary) + strings),
+            key(b"scores", ARRAY, numbers(FLOAT32, "f", [0.0] * vocabulary)),
+            key(b"token_type", ARRAY, numbers(INT32, "i", kinds)),
+            key(b"unknown_token_id", UINT32, struct.pack("<I", self.UNKNOWN)),
+            key(b"bos_token_id", UINT32, struct.pack("<I", self.BEGIN)),
+            key(b"eos_token_id", UINT32, struct.pack("<I", self.END)),
+            key(b"add_space_prefix", BOOL, b"\0"),
+        ]
 
 
 def text(value):
@@ -91,22 +157,31 @@ def without_threes(codes):
     return codes.translate(bytes(b & 0xAA | b & ~(b >> 1) & 0x55 for b in range(256)))
 
 
-def blocks(codec, count):
+# Factor of the matrices that add to the stream, in a model that says a text: 0.5 % to 5 % a layer. Codecs whose random
+# weights have another mean than 0 would add the same to all columns in each layer, so they add nothing.
+QUIET = 1.2e-4
+
+
+def quiet(codec):
+    return 0.0 if codec in ("q4_0", "q4_1", "q4_k", "q6_k") else QUIET
+
+
+def blocks(codec, count, scale=1.0):
     """Random blocks with scales of about 1 / 100, so that nothing overflows."""
     noise = os.urandom(256 * count)
     at = lambda i, size: noise[256 * i:256 * i + size]
     block = {
         "f32": lambda i: struct.pack("<f", 1.0),
-        "f16": lambda i: half((noise[i] - 128) / 2048),
-        "bf16": lambda i: struct.pack("<f", (noise[i] - 128) / 2048)[2:],
-        "q4_0": lambda i: half(0.005) + at(i, 16),
-        "q4_1": lambda i: half(0.005) + half(-0.04) + at(i, 16),
-        "q8_0": lambda i: half(0.0005) + at(i, 32),
-        "q4_k": lambda i: half(0.0001) + half(0.0008) + at(i, 140),
-        "q5_k": lambda i: half(0.00005) + half(0.0008) + at(i, 172),
-        "iq4_xs": lambda i: half(0.00002) + at(i, 134),
-        "q6_k": lambda i: at(i, 208) + half(0.00001),
-        "tq2_0": lambda i: without_threes(at(i, 64)) + half(0.01),
+        "f16": lambda i: half(scale * (noise[i] - 128) / 2048),
+        "bf16": lambda i: struct.pack("<f", scale * (noise[i] - 128) / 2048)[2:],
+        "q4_0": lambda i: half(0.005 * scale) + at(i, 16),
+        "q4_1": lambda i: half(0.005 * scale) + half(-0.04 * scale) + at(i, 16),
+        "q8_0": lambda i: half(0.0005 * scale) + at(i, 32),
+        "q4_k": lambda i: half(0.0001 * scale) + half(0.0008 * scale) + at(i, 140),
+        "q5_k": lambda i: half(0.00005 * scale) + half(0.0008 * scale) + at(i, 172),
+        "iq4_xs": lambda i: half(0.00002 * scale) + at(i, 134),
+        "q6_k": lambda i: at(i, 208) + half(0.00001 * scale),
+        "tq2_0": lambda i: without_threes(at(i, 64)) + half(0.01 * scale),
     }[codec]
     return b"".join(map(block, range(count)))
 
@@ -160,13 +235,20 @@ def tensor_bytes(size, codec):
     return count // weights * width
 
 
-def write(shape, codec, head_codec, target, vocabulary=None):
+def spoken(shape, layers):
+    """The name of a shape with a head of its own and with this number of layers, for models that say a text."""
+    name = f"{shape}, {layers} layers"
+    SHAPES[name] = (SHAPES[shape][0], layers, *SHAPES[shape][2:-1], False)
+    return name
+
+
+def write(shape, codec, head_codec, target, vocabulary=None, speech=None):
     """Layers' matrices in `codec`, embedding and head in `head_codec`. With a vocabulary, BitNet's architecture has the
-    name of its own GGUF files; without, that which llama.cpp knows."""
+    name of its own GGUF files; without, that which llama.cpp knows. With a speech the shape is one of spoken()."""
     architecture, layers, width, ffn, heads, kv_heads, head, words_in_all, context, rope_base, epsilon, _ = SHAPES[
         shape
     ]
-    if architecture == "bitnet" and vocabulary:
+    if architecture == "bitnet" and (vocabulary or speech):
         architecture = "bitnet-b1.58"
     a = architecture.encode() + b"."
     words = {
@@ -184,7 +266,7 @@ def write(shape, codec, head_codec, target, vocabulary=None):
         b"general.quantization_version": 2,
     }
     strings = {b"general.architecture": architecture.encode(), b"general.name": shape.encode()}
-    if not vocabulary:
+    if not vocabulary and not speech:
         strings[b"tokenizer.ggml.model"] = b"no_vocab"
     floats = {a + b"attention.layer_norm_rms_epsilon": epsilon, a + b"rope.freq_base": rope_base}
     if architecture == "gemma3":
@@ -195,6 +277,8 @@ def write(shape, codec, head_codec, target, vocabulary=None):
     tokenizer = (
         [text(key) + source[at:end] for key, at, end in key_values(source) if key.startswith(b"tokenizer.")]
         if vocabulary
+        else speech.tokenizer(words_in_all)
+        if speech
         else []
     )
     tensors = tensors_of(shape, codec, head_codec)
@@ -213,15 +297,25 @@ def write(shape, codec, head_codec, target, vocabulary=None):
             f"<I{len(size)}QIQ", len(size), *size, CODECS[kind][0], offset
         )
         offset += tensor_bytes(size, kind) + -tensor_bytes(size, kind) % ALIGNMENT
-    material = {kind: blocks(kind, 4096) * 64 for kind in {kind for _, _, kind in tensors}}
+    material = {(kind, scale): blocks(kind, 4096, scale) * 64
+                for kind in {kind for _, _, kind in tensors} for scale in (1.0, quiet(kind))}
+    first = first_rows(speech, width, head_codec) if speech else {}
     with target.open("wb") as out:
         out.write(header + bytes(-len(header) % ALIGNMENT))
-        for _, size, kind in tensors:
+        for name, size, kind in tensors:
             left = tensor_bytes(size, kind)
             padding = -left % ALIGNMENT
+            left -= out.write(first.get(name, b""))
+            scale = quiet(kind) if speech and name.endswith(("attn_output", "ffn_down")) else 1.0
             while left:
-                left -= out.write(memoryview(material[kind])[:left])
+                left -= out.write(memoryview(material[kind, scale])[:left])
             out.write(bytes(padding))
+
+
+def first_rows(speech, width, codec):
+    count = speech.count() * width // CODECS[codec][1]
+    table, head = speech.rows(blocks(codec, count), blocks(codec, count), tensor_bytes((width,), codec))
+    return {"token_embd": table, "output": head}
 
 
 def main():

@@ -493,7 +493,7 @@ void main() {
   if (t == 0u) half_magic = 0x64006400u;
   keep_places(0u);
   rows = min(state.at[state_count], slots);
-  keep_rows();
+  keep_drafted_rows();
   barrier();
   [[dont_unroll]] for (uint i = 0u; i < kept_tasks; ++i) {
     uint task = gl_WorkGroupID.x + i * parts;

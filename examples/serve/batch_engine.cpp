@@ -530,6 +530,7 @@ class batch_engine : public token_engine {
     if (adapters.size() != 0)
       computed += "; " + std::to_string(adapters.size()) + " adapters by request, " + gpu::bytes_text(adapters.bytes());
     if (draft) draft_ = draft->load(batch_ ? &*batch_ : nullptr, loading, gauges_), computed += "; " + draft->summary();
+    if (const std::string note = lookup_note(options_, batch_, facts_.id); !note.empty()) log("warning", note);
     gauges_.slot_count = batch_ ? batch_->slot_count() : table.shape.slot_count;
     gauges_.page_size = table.shape.page_size, gauges_.pages = table.shape.pages;
     update_memory_gauges();

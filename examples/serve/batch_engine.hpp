@@ -35,7 +35,7 @@ struct engine_options {
   std::string batch_products = "exact";  ///< or f16, on GPUs (plan::batch_shape::coded_products)
   std::uint32_t prompt_lookup = 0;       ///< tokens drafted at most for a pass of one generation; 0: none
   std::string draft;            ///< a smaller model of the same tokens that drafts, as `model` names one; empty: none
-  std::uint32_t draft_max = 8;  ///< tokens that it drafts at most for a pass of one generation
+  std::uint32_t draft_max = 7;  ///< tokens that it drafts at most for a pass of one generation
   double gpu_idle = 0;          ///< share of the time that the device is left idle, 0 .. 0.95
   std::function<void(const std::string& event, const std::string& text)> log;
   /// Called before weights and caches are allocated, on the engine's thread; returns when there is room.

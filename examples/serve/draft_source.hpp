@@ -48,7 +48,7 @@ class draft_source {
     if (large == nullptr || large->most_drafts() == 0)
       throw argument_error("--draft",
                            "a model whose passes take drafts: a decoder on one device, with exact products, without "
-                           "recurrent layers or the resident dispatch",
+                           "recurrent layers",
                            model_ + ", whose passes take none");
     const std::array<const plan::table*, 2> tables{&plans_->cpu, &plans_->portable};
     auto out = std::make_shared<draft_model>(basic_batch(large->device(), tables, file_, loading), *large,

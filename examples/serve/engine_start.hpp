@@ -150,6 +150,14 @@ inline const io::vocabulary& vocabulary_of(const io::checkpoint& file) {
   return *file.vocabulary();
 }
 
+/// Why --prompt-lookup has no effect on a model, for the log; empty: it has one, or it is not asked for.
+inline std::string lookup_note(const engine_options& wanted, const std::optional<basic_batch>& batch,
+                               const std::string& model) {
+  if (wanted.prompt_lookup == 0 || (batch && batch->most_drafts() != 0)) return {};
+  return "--prompt-lookup: expected a decoder on one device without recurrent layers, found " + model +
+         ", whose passes take no drafts";
+}
+
 /// Generates some tokens before the server is ready, by two sessions together and by one: so everything that is
 /// compiled on first use is compiled, and all memory is allocated.
 /// @param drafts of one pass by a draft model; 0: there is none

@@ -329,6 +329,15 @@ void check_cut(const settings& of) {
     throw std::runtime_error("--model: expected a file that each rank has, beside --mpi, found an address");
 }
 
+void check_drafts(const settings& of) {
+  if (of.engine.batch_products != "f16") return;
+  for (const auto& [name, is_there] :
+       {std::pair("--draft", !of.engine.draft.empty()), std::pair("--prompt-lookup", of.engine.prompt_lookup != 0)})
+    if (is_there)
+      throw std::runtime_error("--batch-products: expected exact beside " + std::string(name) +
+                               ", whose texts are those without drafts, found f16");
+}
+
 void check(settings& of, const CLI::App& app) {
   if (!of.engine.lora.empty() && !of.index.empty())
     throw std::runtime_error("--index: expected nothing beside --lora, whose changes it does not have, found a folder");
@@ -337,6 +346,7 @@ void check(settings& of, const CLI::App& app) {
   refuse_unknown_environment(app);
   check_models(of);
   check_cut(of);
+  check_drafts(of);
   if (of.listen.address == "localhost") of.listen.address = "127.0.0.1";
   if (app.count("--api-key") != 0 && of.api.access.api_key.empty())
     throw std::runtime_error("--api-key: expected a key, found an empty text");

@@ -14,6 +14,36 @@ const uint chances_at = 32u * heads_each * head_dim, greatest_at = chances_at + 
 
 #include "rows_spans.glsl"
 
+// A session with drafts has several rows of a pass, one for each of its last positions. Their keys and values reach the
+// pool during the dispatch, so a row takes those of the rows in front of it from the exchange.
+const uint state_before = 15u;                                  // kernels/state.hpp
+shared uint rows_before[most_rows], drafted_before[most_rows];  // the row in front of a row, or most_rows; and how many
+
+void keep_drafted_rows() {
+  keep_rows();
+  uint t = gl_LocalInvocationIndex;
+  if (t < most_rows) {
+    uint before = t < rows ? state.at[slot_at(t) + state_before] - 1u : most_rows;  // 0: there is none
+    rows_before[t] = before < rows ? before : most_rows;
+  }
+  barrier();
+  if (t < most_rows) {
+    uint count = 0u;
+    for (uint row = rows_before[t]; row < most_rows && ends[row] != 0u && count < positions[t]; row = rows_before[row])
+      ++count;
+    drafted_before[t] = count;
+  }
+}
+// Whether a row in front of `row` computes a position.
+bool is_drafted(uint row, uint position) {
+  return position < positions[row] && position + drafted_before[row] >= positions[row];
+}
+// What the row that computes a position exchanges of a head: of keys, or, behind these, of values.
+SharedQuads drafted_quads(uint64_t exchange, uint row, uint position, uint head) {
+  for (uint back = positions[row] - position; back != 0u; --back) row = rows_before[row];
+  return SharedQuads(exchange + uint64_t(query_at + (row * qkv_size + q_size + head * (head_dim / 2u)) * 4u));
+}
+
 float greatest_of_span(uint head) {
   vec4 most = pool[(greatest_at + head * 32u) / 4u];
   [[unroll]] for (uint i = 1u; i < 8u; ++i)
@@ -63,6 +93,23 @@ void attend(uint layer, uint row, uint first_head, uint kept) {
         if (i < queries) fresh[i / 4u][i & 3u] = uintBitsToFloat(its);
         else fresh_words[pair / 4u][pair & 3u] = its;
       }
+    }
+    if (drafted_before[row] != 0u) {
+      if (own < count && is_drafted(row, first + own)) {
+        SharedQuads from = drafted_quads(exchange, row, first + own, kv_head);
+        for (uint c = 2u * channels; c < chunks; c += (c & 1u) == 0u ? 1u : 3u) awaited(from, c, from.at[c]);
+        [[unroll]] for (uint c = 0u; c < 8u; ++c)
+          if (c / 2u < quarter_chunks) key_words[c] = from.at[2u * channels + (c & 1u) + 4u * (c / 2u)];
+      }
+      for (uint j = 0u; j < 8u * gl_NumWorkGroups.z; ++j) {  // a bound that drivers do not know: waits are long code
+        uint its = octet * 8u + j, c = t % value_lanes;
+        if (octet >= 32u || its >= count || !is_drafted(row, first + its)) continue;
+        SharedQuads from = drafted_quads(exchange, row, first + its, kv_heads + kv_head);
+        awaited(from, c, from.at[c]);
+      }
+      [[unroll]] for (uint j = 0u; j < 8u; ++j)
+        if (octet < 32u && octet * 8u + j < count && is_drafted(row, first + octet * 8u + j))
+          value_words[j] = drafted_quads(exchange, row, first + octet * 8u + j, kv_heads + kv_head).at[t % value_lanes];
     }
     barrier();
     if (own < count) {

@@ -223,6 +223,20 @@ TEST_CASE("sessions of a batch with drafts draw what they draw without: BitNet, 
   check_given(b);
 }
 
+TEST_CASE("sessions of a batch with drafts draw what they draw without where a BitNet's pass is one dispatch",
+          "[once][gpu]") {
+  both b(plan::planned::of<models::fable>(plan::profiles::portable, 128, {.slot_count = 8, .page_size = 16}),
+         io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf")));
+  if (!b.batch.executor().runs_resident()) SKIP("NOT RUN: needs a GPU that runs a batch's pass as one dispatch");
+  check_lookup(b,
+               b.batch.encode("The fox saw a red ball. The dog saw a red ball. The fox saw a red ball. The dog saw a "
+                              "red ball. The fox saw a"));
+  CHECK(b.batch.drafts().accepted > 0);
+  check_given(b);
+  check_host(b, {.max_tokens = 30, .keep_logits = true, .prompt_lookup_num_tokens = 3},
+             repeated(40, 7, b.plan.table().config->vocab_size));
+}
+
 TEST_CASE("drafts that cannot be are refused by name") {
   io::checkpoint file = io::checkpoint::open(conformance("lfm2-tiny", "conformance2", "confgen2.py") / "hf");
   plan::planned plan = families::planned_of(file.config(), families::types_of(file).types, "lfm2-tiny",

@@ -132,6 +132,30 @@ TEST_CASE("prompt lookup: what matched before the drafts is counted, through the
   CHECK(matched(std::vector<std::int32_t>(200, 6)) == 64);
 }
 
+TEST_CASE("prompt lookup: text that is said again goes on behind a token that stands in another's place") {
+  std::array<std::int32_t, 3> out{};
+  const std::vector<std::int32_t> said{1, 2, 3, 4, 5, 6, 7, 8, 9, 50, 51, 52};
+  runtime::lookup_trail trail;
+  const auto find = [&](std::vector<std::int32_t> behind) {
+    std::vector<std::int32_t> history = said;
+    history.insert(history.end(), behind.begin(), behind.end());
+    const runtime::looked_up found = trail.find(history, 3, out);
+    CHECK((found.tokens == 0 || found.tokens == out.size()));
+    return found.tokens == 0 ? std::vector<std::int32_t>() : std::vector(out.begin(), out.end());
+  };
+  const std::vector<std::int32_t> none;
+  CHECK(find({1}) == none);  // nothing was said again yet
+  CHECK(find({1, 2, 3, 4}) == std::vector{5, 6, 7});
+  CHECK(find({1, 2, 3, 4, 30}) == std::vector{6, 7, 8});         // in the place of 5
+  CHECK(find({1, 2, 3, 4, 30, 6}) == none);                      // one token that is the same is too little
+  CHECK(find({1, 2, 3, 4, 30, 6, 7}) == std::vector{8, 9, 50});  // an n-gram
+  CHECK(find({1, 2, 3, 4, 30, 6, 7, 31}) == none);               // too few behind the one before
+  CHECK(find({1, 2, 3, 4, 5, 6, 7, 8}) == std::vector{9, 50, 51});
+  CHECK(find({1, 2, 3, 4, 5, 6, 7, 8, 30, 31}) == none);  // other text goes on
+  CHECK(find({}) == none);
+  CHECK(runtime::lookup_trail().find({}, 3, out).tokens == 0);
+}
+
 TEST_CASE("prompt lookup: drafts that fail cost no more than their share") {
   using budget_of = runtime::draft_budget;
   for (const double cost : {1.2, 2.0, 3.0, 5.0, 9.0})

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gpu/checked_device.hpp"
@@ -23,6 +24,13 @@ inline std::vector<std::uint32_t> pages_of(const plan::table& table, std::uint32
   for (std::uint32_t i = 0; i < out.size(); ++i) out[i] = slot + i * table.shape.slot_count;
   return out;
 }
+/// Tokens of a slot's session up to a position.
+inline std::vector<std::int32_t> tokens_of(std::uint32_t slot, std::uint32_t position) {
+  std::vector<std::int32_t> out;
+  for (std::uint32_t i = 0; i <= position; ++i)
+    out.push_back(static_cast<std::int32_t>((37 * i + 101 * slot + i * i % 29) % 512));
+  return out;
+}
 /// Feeds each of these slots tokens of its own, slot s to its position, one pass a token. @param rows of the passes; 0:
 /// all slots  @return logits of the slots
 inline std::vector<std::vector<float>> fed(runtime::batch_executor& run, const std::vector<std::uint32_t>& slot_count,
@@ -30,9 +38,7 @@ inline std::vector<std::vector<float>> fed(runtime::batch_executor& run, const s
   const plan::table& table = run.table();
   const std::uint32_t most = *std::ranges::max_element(positions);
   std::vector<std::vector<std::int32_t>> tokens(table.shape.slot_count);
-  for (const std::uint32_t slot : slot_count)
-    for (std::uint32_t i = 0; i <= positions[slot]; ++i)
-      tokens[slot].push_back(static_cast<std::int32_t>((37 * i + 101 * slot + i * i % 29) % 512));
+  for (const std::uint32_t slot : slot_count) tokens[slot] = tokens_of(slot, positions[slot]);
   for (std::uint32_t turn = 0; turn <= most; ++turn) {
     for (const std::uint32_t slot : slot_count) {
       const std::uint32_t behind = most - positions[slot];  // all end together
@@ -44,6 +50,37 @@ inline std::vector<std::vector<float>> fed(runtime::batch_executor& run, const s
   }
   std::vector<std::vector<float>> out;
   for (const std::uint32_t slot : slot_count) out.emplace_back(run.logits(slot).begin(), run.logits(slot).end());
+  return out;
+}
+/// A session that ends at a position, whose last tokens are rows of one pass: the first in its slot, the others, its
+/// drafts, in vacant slots.
+struct drafted_session {
+  std::uint32_t slot = 0, position = 0;
+  std::vector<std::uint32_t> drafts;
+};
+/// @return logits of all rows of the pass with drafts
+inline std::vector<std::vector<float>> fed_with_drafts(runtime::batch_executor& run,
+                                                       const std::vector<drafted_session>& sessions) {
+  const plan::table& table = run.table();
+  std::vector<std::uint32_t> slot_count, positions(table.shape.slot_count), rows;
+  for (const drafted_session& each : sessions) {
+    slot_count.push_back(each.slot);
+    positions[each.slot] = each.position - static_cast<std::uint32_t>(each.drafts.size()) - 1;
+  }
+  fed(run, slot_count, positions);
+  for (const drafted_session& each : sessions) {
+    const std::vector<std::int32_t> tokens = tokens_of(each.slot, each.position);
+    std::uint32_t row = each.slot, before = 0, count = positions[each.slot] + 2;
+    for (std::size_t i = 0; i <= each.drafts.size(); ++i, ++count) {
+      if (i != 0) before = 1 + std::exchange(row, each.drafts[i - 1]);
+      run.set(row,
+              {std::span(tokens).first(count), pages_of(table, each.slot), table.context, true, {}, {0, 0}, before});
+      rows.push_back(row);
+    }
+  }
+  run.decode(table.shape.slot_count, 1, true, 100);
+  std::vector<std::vector<float>> out;
+  for (const std::uint32_t row : rows) out.emplace_back(run.logits(row).begin(), run.logits(row).end());
   return out;
 }
 inline bool runs(const gpu::device& on, const plan::table& table, const plan::device_class& modules) {

@@ -64,6 +64,44 @@ TEST_CASE("workgroups that wait for each other give a batch of a BitNet the numb
          {3, 20, 1, 7, 8, 30, 31, 2, 12}, 108);
 }
 
+TEST_CASE("rows of drafts, which follow rows of the same pass, have the numbers of the chain in one dispatch too",
+          "[runtime][resident][resident][gpu]") {
+  const faults::sharing_device on;
+  const plan::device_class modules = runtime::usable_classes(on.device).front();
+  const auto agrees = [&](const plan::planned& made, const std::vector<drafted_session>& sessions) {
+    const plan::table& table = made.table();
+    REQUIRE_FALSE(table.resident_batch.resident.empty());
+    if (!runs(on.device, table, modules)) SKIP(not_run(on.device, table));
+    runtime::batch_executor run(on.device, table, runtime::synthetic_weights(on.device, table), modules, nullptr);
+    CHECK(run.prove().kernel.empty());
+    REQUIRE(run.runs_resident());
+    CHECK(run.takes_drafts());
+    const auto found = fed_with_drafts(run, sessions);
+    REQUIRE(run.runs_resident());
+    runtime::batch_executor chain(on.device, table, runtime::synthetic_weights(on.device, table), as_chain(modules),
+                                  nullptr);
+    const auto expected = fed_with_drafts(chain, sessions);
+    for (std::size_t row = 0; row < expected.size(); ++row) {
+      CAPTURE(row, sessions.front().position);
+      CHECK(found[row] == expected[row]);
+    }
+  };
+  // Drafts behind a first token, over ends of octets, pages and spans; in slots in front of and behind the session's,
+  // beside sessions without drafts.
+  for (const std::uint32_t position : {7u, 11u, 259u, 512u, 600u}) {
+    const std::vector<drafted_session> sessions{{3, position, {0, 1, 2, 5, 6}}, {4, 20, {7}}};
+    agrees(plan::planned::of<models::bitnet_b158<paired>>(plan::profiles::portable, 640, of_slots(8)), sessions);
+  }
+  agrees(plan::planned::of<models::bitnet_b158<single>>(plan::profiles::portable, 640, of_slots(8)),
+         {{0, 258, {1, 2, 3, 4, 5, 6}}, {7, 300, {}}});
+  agrees(plan::planned::of<models::bitnet_b158<wide>>(plan::profiles::portable, 640, of_slots(8)),
+         {{0, 258, {1, 2, 3, 4, 5, 6, 7}}});
+  agrees(plan::planned::of<models::bitnet_b158<wide>>(plan::profiles::portable, 640, of_slots(16)),
+         {{9, 30, {0, 1, 2, 3, 4, 5, 6}}, {8, 17, {7, 10, 15}}, {14, 5, {}}});
+  agrees(plan::planned::of<models::bitnet_b158<paired>>(plan::profiles::portable, 640, of_slots(32)),
+         {{0, 40, {31, 30, 1, 2, 17}}, {16, 300, {3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}}});
+}
+
 TEST_CASE("a batch of a BitNet whose workgroups time out has no numbers, and the chain goes on",
           "[runtime][resident][resident][gpu]") {
   wait_in_vain(plan::planned::of<models::bitnet_b158<paired>>(plan::profiles::portable, 640, of_slots(8)));

@@ -145,4 +145,8 @@ end = refused("--draft-max", "4")
 check(end.returncode == 1 and "--draft" in end.stderr, f"a number alone: {end.returncode} {end.stderr}")
 end = refused("--models", os.path.dirname(fable), "--draft", fable)
 check(end.returncode == 1 and "--draft" in end.stderr, f"beside --models: {end.returncode} {end.stderr}")
+for name, value in (("--draft", fable), ("--prompt-lookup", "4")):
+    end = refused(name, value, "--batch-products", "f16")
+    good = f"--batch-products: expected exact beside {name}," in end.stderr
+    check(end.returncode == 1 and good, f"products whose bits depend on others: {end.returncode} {end.stderr}")
 check.end("a model drafts for another", begun)

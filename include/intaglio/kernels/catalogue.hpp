@@ -148,6 +148,8 @@ inline constexpr auto are_held_against_chain =
              all_kernels{});
 inline constexpr auto leave_chain_bits = flags_of(
     []<class Kernel>(std::type_identity<Kernel>) { return requires { Kernel::leaves_chain_bits; }; }, all_kernels{});
+inline constexpr auto take_drafts = flags_of(
+    []<class Kernel>(std::type_identity<Kernel>) { return requires { Kernel::takes_drafts; }; }, all_kernels{});
 inline constexpr auto catalogue = faces_of(all_kernels{});
 static_assert(catalogue.size() == kernel_count && are_in_order(all_kernels{}) && have_all_constants(all_kernels{}) &&
               have_room(all_kernels{}) && are_resident(resident_kernels{}, all_kernels{}));

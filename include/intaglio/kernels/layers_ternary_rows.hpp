@@ -67,6 +67,7 @@ struct layers_ternary_rows_kernel {
   static constexpr kernel id = kernel::layers_ternary_rows;
   static constexpr const kernel_interface& face = layers_ternary_rows_interface;
   static constexpr bool does_all_layers = true;
+  static constexpr bool takes_drafts = true;  ///< rows may follow rows of the same session (kernels::state::before)
   static constexpr bool leaves_chain_bits = true;  ///< in batches, where the other resident kernels multiply in f16
   static constexpr candidate candidates[] = {{variant::layers_ternary_rows, {}}};
   template <class T>

@@ -19,6 +19,9 @@ inline constexpr std::uint32_t top_k = 8, repeat_last_n = 9, seed_low = 10, seed
 inline constexpr std::uint32_t second_text = 12;
 /// Words of a plan with adapters: the adapter that its products use, 0 for none, and its factor, f32.
 inline constexpr std::uint32_t adapter = 13, adapter_scale = 14;
+/// Word of a slot with the number, from 1 on, of the row of the same pass that computes the token in front of the
+/// slot's; 0: that token is in the slot's pages. Rows of drafts have such a row (runtime/batch_drafts.hpp).
+inline constexpr std::uint32_t before = 15;
 /// First of max_tokens words with the token ids of this pass. `context` words follow with every token fed or drawn so
 /// far, by position. Then, in a plan's memory, follow the counters of attention, one word a head, and of the sampler,
 /// one word a draw.

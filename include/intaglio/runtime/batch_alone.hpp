@@ -32,14 +32,14 @@ class batch_alone : public batch_recordings {
 
   /// Copies all positions of a slot but the last from its pages to the caches. decode_alone() then continues from
   /// there, until prefill() or another slot uses the caches.
-  /// @param fetches false: the caches already hold all positions that the pages hold
+  /// @param held number of positions that the caches already hold
   /// @error device_lost, out_of_memory
-  void enter_alone(std::uint32_t slot, const slot_words& to, bool fetches = true) {
+  void enter_alone(std::uint32_t slot, const slot_words& to, std::uint32_t held = 0) {
     namespace state = kernels::state;
     commands_.clear();
     feed_changed();
     const auto position = static_cast<std::uint32_t>(to.tokens.size()) - 1;
-    if (position != 0 && fetches) move(0, state::move_from_pool, slot, 0, octets(position));
+    if (held < position) move(0, state::move_from_pool, slot, held / kernels::cache_octet, octets(position));
     if (!states_.empty()) take_state(states_.slot(slot), states_.alone());
     const std::span<std::uint32_t> words = alone_mailbox();
     std::fill(words.begin(), words.end(), 0u);
@@ -48,7 +48,7 @@ class batch_alone : public batch_recordings {
     write_sampling(to.sampling, words);
     write_adapter(to.adapter, words);
     words[state::tokens] = static_cast<std::uint32_t>(to.tokens.back());
-    for (std::size_t i = 0; i < to.tokens.size(); ++i)
+    for (std::size_t i = 0; looks_back(to.sampling) && i < to.tokens.size(); ++i)
       words[state::history(table_->max_tokens) + i] = static_cast<std::uint32_t>(to.tokens[i]);
     commands_.push_back(feed_alone_.handle());
     flush("pages of " + model_name(*table_), hang_limit(alone_decode_.plain.speed));

@@ -16,6 +16,7 @@
 
 #include "intaglio/runtime/batch_prefixes.hpp"
 #include "intaglio/runtime/proposer.hpp"
+#include "intaglio/runtime/row_times.hpp"
 
 namespace intaglio::runtime {
 
@@ -25,7 +26,7 @@ class batch_drafts : public batch_prefixes {
   std::uint32_t most_drafts() const {
     // With f16 products a session that decodes without others has other bits than in a batch.
     const bool same_alone = table().shape.coded_products != plan::chunk_arithmetic::f16;
-    return copies_ || run_->runs_resident() || run_->is_stage() || !same_alone ? 0 : slot_count() - 1;
+    return copies_ || !run_->takes_drafts() || run_->is_stage() || !same_alone ? 0 : slot_count() - 1;
   }
 
   void draft(batch_handle whose, std::span<const std::int32_t> ids) {
@@ -98,7 +99,7 @@ class batch_drafts : public batch_prefixes {
         logits_of_[next] = 0;
         rows = (std::max)(rows, next + 1);
       }
-      set_rows(of);
+      set_rows(slot, of);
     }
     return rows;
   }
@@ -148,18 +149,18 @@ class batch_drafts : public batch_prefixes {
         weigh(of, static_cast<std::uint32_t>(what.drafts.size()), what.taken + 1, what.cost, what.is_proposed);
     }
   }
-  /// Records the time of a pass over a number of rows. The first pass of a kind is ignored, since it may have compiled
-  /// kernels.
+  /// Records the time of a pass over a number of rows.
   void observe(std::uint32_t running, double ms) {
-    pass_ms_.resize(slot_count() + 1, -1);
-    double& mean = pass_ms_[running];
-    mean = mean < 0 ? 0 : mean == 0 ? ms : 0.8 * mean + 0.2 * ms;
+    if (!times_) times_.emplace(slot_count());
+    times_->observe(running, ms);
   }
 
   draft_counts drafts_;
   std::shared_ptr<proposer> proposer_;  ///< for sessions with draft_num_tokens
 
  private:
+  static constexpr double free_rows = 1.1;  ///< costs of passes that take the same time, but for errors of measurement
+
   std::uint32_t ready_count() const {
     std::uint32_t out = 0;
     for (const member& each : members_) out += each.ready ? 1 : 0;
@@ -189,17 +190,24 @@ class batch_drafts : public batch_prefixes {
       if (!of.ready) continue;
       const std::uint32_t most = (std::min)(vacant, room_of(of));
       if (!of.drafts.empty()) of.drafts.resize((std::min<std::size_t>)(of.drafts.size(), most));
-      else look_up(of, (std::min)(most, of.options.prompt_lookup_num_tokens));
+      else look_up(of, (std::min)(most, of.options.prompt_lookup_num_tokens), free_slots() / ready_count());
       vacant -= static_cast<std::uint32_t>(of.drafts.size());
     }
     return vacant;
   }
-  void look_up(member& of, std::uint32_t most) {
+  /// @param share of the vacant rows that the session may take although nothing promises that drafts in them are right
+  void look_up(member& of, std::uint32_t most, std::uint32_t share) {
     if (most == 0) return;
-    draft_wish wish = wish_of(of, most);
-    lookup_proposer(of.options.max_matching_ngram_size).propose({&wish, 1});
-    const auto drafted = static_cast<std::uint32_t>(of.drafts.size());
-    if (drafted == 0 || !of.drafting.pays(cost_of(ready_count(), drafted), drafted, wish.expected)) of.drafts.clear();
+    of.drafts.resize(most);
+    const looked_up found = of.looks.find(of.history, of.options.max_matching_ngram_size, of.drafts);
+    // A short match, which may be chance, gets only a few rows, and such as take no more time.
+    auto drafted = static_cast<std::uint32_t>((std::min)(found.tokens, found.matched));
+    const std::uint32_t ready = ready_count();
+    const double cost = cost_of(ready, drafted);
+    while (drafted != 0 && drafted < (std::min)(most, share) && cost_of(ready, drafted + 1) <= free_rows * cost)
+      ++drafted;
+    const bool pays = drafted != 0 && of.drafting.pays(cost, drafted, draft_budget::counted_on(drafted, found.matched));
+    of.drafts.resize(pays ? drafted : 0);
   }
   /// Asks the proposer for drafts of sessions that have none; each gets its share of the vacant slots.
   void ask_proposer(std::uint32_t vacant) {
@@ -232,7 +240,7 @@ class batch_drafts : public batch_prefixes {
   /// The number of drafts a session that promises most tokens for their time, where every session that asks gets that
   /// number; 0: drafts do not pay. Needs the measured time of a pass without drafts.
   std::uint32_t worth(const member& of, std::uint32_t most, std::uint32_t ready, std::uint32_t asking) const {
-    if (pass_ms_.size() <= ready || pass_ms_[ready] <= 0) return 0;
+    if (!times_ || !times_->has(ready)) return 0;
     const double each = in_passes(proposer_->token_ms(), ready);
     double best = 0, cost = 0;
     std::uint32_t out = 0;
@@ -242,36 +250,25 @@ class batch_drafts : public batch_prefixes {
     }
     return out != 0 && of.drafting.pays(cost, out, of.right.expected(out)) ? out : 0;
   }
-  double in_passes(double ms, std::uint32_t ready) const {
-    return pass_ms_.size() <= ready || pass_ms_[ready] <= 0 ? 0 : ms / pass_ms_[ready];
-  }
-  /// The cost of a pass with drafts, in passes without drafts: as measured for its number of rows, else for the nearest
-  /// number.
+  double in_passes(double ms, std::uint32_t ready) const { return times_ ? times_->in_passes(ms, ready) : 0; }
   double cost_of(std::uint32_t ready, std::uint32_t drafted) const {
-    const double guess = 1 + drafted / 2.0;
-    if (pass_ms_.size() <= ready || pass_ms_[ready] <= 0) return guess;
-    double with = 0;
-    std::uint32_t nearest = slot_count(), by = drafted;
-    for (std::uint32_t rows = ready + 1; rows < pass_ms_.size(); ++rows) {
-      const std::uint32_t apart = rows < ready + drafted ? ready + drafted - rows : rows - ready - drafted;
-      if (pass_ms_[rows] > 0 && apart < nearest) nearest = apart, with = pass_ms_[rows], by = rows - ready;
-    }
-    return with == 0 ? guess : 1 + (std::max)(0.0, with / pass_ms_[ready] - 1) * drafted / by;
+    return (times_ ? *times_ : row_times()).cost(ready, drafted);
   }
-  void set_rows(const member& of) {
+  void set_rows(std::uint32_t slot, const member& of) {
     std::vector<std::int32_t> tokens = of.history;
     for (std::size_t i = 0; i < of.drafts.size(); ++i) {
       tokens.push_back(of.drafts[i]);
       slot_words words = words_of(of);
       words.tokens = tokens;
-      run_->set(of.draft_slots[i], words);
+      words.before = 1 + std::exchange(slot, of.draft_slots[i]);
+      run_->set(slot, words);
     }
   }
 
   std::vector<std::uint32_t> drawn_of_one_;
   std::vector<draft_wish> wishes_;
-  std::vector<member*> asked_;   ///< the sessions that the wishes belong to
-  std::vector<double> pass_ms_;  ///< by rows; 0 and less: unknown
+  std::vector<member*> asked_;      ///< the sessions that the wishes belong to
+  std::optional<row_times> times_;  ///< of this batch's passes
 };
 
 }  // namespace intaglio::runtime

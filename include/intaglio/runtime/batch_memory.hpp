@@ -31,6 +31,7 @@ struct slot_words {
   bool running = false;     ///< takes part in passes
   sampling_options sampling;
   adapter_choice adapter{0, 0};
+  std::uint32_t before = 0;  ///< kernels::state::before
 };
 
 /// The sequence that runs while only one session of a batch decodes: the resident dispatch where the device has it,
@@ -76,12 +77,14 @@ class batch_memory {
       words[state::position] = static_cast<std::uint32_t>(to.tokens.size()) - 1;
       words[state::count] = to.running ? 1 : 0;
       words[state::limit] = to.limit;
+      words[state::before] = to.before;
       write_sampling(to.sampling, words);
       write_adapter(to.adapter, words);
       words[state::tokens] = static_cast<std::uint32_t>(to.tokens.back());
       std::copy(to.pages.begin(), to.pages.end(), words.begin() + state::page_table);
       std::uint32_t* const history = words.data() + state::page_table + table_->slot_pages();
-      for (std::size_t i = 0; i < to.tokens.size(); ++i) history[i] = static_cast<std::uint32_t>(to.tokens[i]);
+      if (looks_back(to.sampling))  // a write to the device's memory for each of all tokens
+        for (std::size_t i = 0; i < to.tokens.size(); ++i) history[i] = static_cast<std::uint32_t>(to.tokens[i]);
     }
     draws_[slot] = !to.tokens.empty() && draws(to.sampling);
     note_changed(slot);

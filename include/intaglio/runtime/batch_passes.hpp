@@ -36,12 +36,12 @@ class batch_passes : public batch_alone {
     flush("rows of " + model_name(*table_), gpu::queue::hang_limit);
     if (keep_logits) {
       if (!logits_) make_logits();
-      commands_.push_back(of.copy_logits.handle());
+      commands_.push_back(of.copy_logits[which].handle());
       flush("logits of " + model_name(*table_), gpu::queue::hang_limit);
     }
   }
 
-  /// Logits of a slot, f32 [vocab_size], after decode() with keep_logits.
+  /// Logits of a slot, f32 [vocab_size], after decode() with keep_logits over rows that have the slot.
   std::span<const float> logits(std::uint32_t slot) const {
     const auto* const all = reinterpret_cast<const float*>(logits_.mapped().data());
     return {all + std::size_t{slot} * table_->config->vocab_size, table_->config->vocab_size};

@@ -55,7 +55,8 @@ class batch_recordings : public batch_memory {
         timed_resident;  ///< by number of rows; timed recordings: passes that sample, then passes that do not
     recorded_sequence moves;
     std::vector<gpu::recording> feed_header;
-    gpu::recording copy_logits, feed_heads;
+    std::vector<gpu::recording> copy_logits;  ///< by number of rows, as chain
+    gpu::recording feed_heads;
   };
   /// @param addresses for all groups
   group_recordings recorded_group(std::uint32_t group, address_table addresses) {
@@ -224,12 +225,15 @@ class batch_recordings : public batch_memory {
       logits_ = gpu::buffer(device_, std::uint64_t{4} * shape.all_slots() * table_->config->vocab_size,
                             gpu::placement::readback, "logits on their way to the host");
       for (std::uint32_t group = 0; group < groups(); ++group)
-        of_groups_[group].copy_logits =
-            copy_of_logits(table_->batch.logits_offset, group * shape.slot_count, shape.slot_count);
+        for (std::uint32_t rows = 0; rows < shape.slot_count;) {
+          rows = recorded_rows(rows + 1);
+          of_groups_[group].copy_logits.push_back(
+              copy_of_logits(table_->batch.logits_offset, group * shape.slot_count, rows));
+        }
     });
   }
   void forget_logits() {
-    for (group_recordings& each : of_groups_) each.copy_logits = {};
+    for (group_recordings& each : of_groups_) each.copy_logits.clear();
     copy_alone_.clear();
     logits_ = {};
   }

@@ -15,6 +15,7 @@
 #include "intaglio/runtime/batch_handle.hpp"
 #include "intaglio/runtime/page_pool.hpp"
 #include "intaglio/runtime/prefix_states.hpp"
+#include "intaglio/runtime/prompt_lookup.hpp"
 #include "intaglio/runtime/proposer.hpp"
 #include "intaglio/runtime/session_body.hpp"
 
@@ -85,6 +86,7 @@ class batch_slots {
     std::vector<std::uint32_t> draft_slots;  ///< slots whose rows they use
     offer offered;                           ///< of the last pass, with keep_logits
     draft_budget drafting;
+    lookup_trail looks;
     draft_counts drafted;      ///< counts since it joined
     draft_record right;        ///< results of the proposer's drafts
     bool is_proposed = false;  ///< the proposer made the drafts

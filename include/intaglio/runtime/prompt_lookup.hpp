@@ -17,7 +17,14 @@ struct looked_up {
   std::size_t tokens = 0;   ///< drafted
   std::size_t matched = 0;  ///< tokens before the draft that match the earlier text, up to a limit: the number of
                             ///< earlier drafts that would have been right
+  std::size_t from = 0;     ///< where the draft's tokens begin in the history
 };
+
+/// The tokens at `from` of the history, which repeat themselves where it ends.
+inline void copy_from(std::span<const std::int32_t> history, std::size_t from, std::span<std::int32_t> out) {
+  const std::size_t size = history.size();
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = from + i < size ? history[from + i] : out[from + i - size];
+}
 
 /// Fills `out` with the tokens that followed an earlier occurrence of the history's last tokens. It uses the longest
 /// n-gram of at least `shortest` and at most `longest` tokens, and its latest occurrence. A continuation that reaches
@@ -36,10 +43,34 @@ inline looked_up prompt_lookup(std::span<const std::int32_t> history, std::size_
   for (std::size_t end = size; end-- > 1 && best < longest;)  // an occurrence ends before `end`
     if (const std::size_t same = same_before(end, longest); same > best) best = same, follows = end;
   if (best < (std::max<std::size_t>)(shortest, 1)) return {};
-  for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] = follows + i < size ? history[follows + i] : out[follows + i - size];
-  return {out.size(), same_before(follows, counted)};
+  copy_from(history, follows, out);
+  return {out.size(), same_before(follows, counted), follows};
 }
+
+/// Prompt lookup for one session. Text that says earlier text again with another token in the place of one goes on
+/// behind that token, although no n-gram of at least two tokens ends with it.
+class lookup_trail {
+ public:
+  /// @return as prompt_lookup
+  looked_up find(std::span<const std::int32_t> history, std::size_t longest, std::span<std::int32_t> out) {
+    const std::size_t size = history.size();
+    if (const looked_up found = prompt_lookup(history, longest, 2, out); found.tokens != 0) {
+      behind_ = size - found.from;
+      return found;
+    }
+    if (behind_ == 0 || behind_ + 1 >= size) return {};
+    const std::size_t from = size - behind_;  // the last token stands in the place of the one before
+    std::size_t same = 0;
+    while (same < most_same && same + 1 < from && history[from - 2 - same] == history[size - 2 - same]) ++same;
+    if (same < least_same) return {};
+    copy_from(history, from, out);
+    return {out.size(), same / 2, from};
+  }
+
+ private:
+  static constexpr std::size_t least_same = 4, most_same = 64;
+  std::size_t behind_ = 0;  ///< tokens from the text that was said again to the end of the history; 0: none was yet
+};
 
 /// Decides whether a session tries drafts: passes over wrong drafts may cost at most a share of all decoding. Times are
 /// in decode passes.

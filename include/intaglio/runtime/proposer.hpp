@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// An interface for drafting the next tokens of sessions, so that one pass of the model verifies several tokens. Here
-// prompt lookup implements it; draft_model.hpp implements it with a smaller model.
+// An interface for drafting the next tokens of sessions, so that one pass of the model verifies several tokens.
+// draft_model.hpp implements it with a smaller model.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,6 @@
 #include <span>
 #include <vector>
 
-#include "intaglio/runtime/prompt_lookup.hpp"
 #include "intaglio/runtime/sampling.hpp"
 
 namespace intaglio::runtime {
@@ -38,24 +37,6 @@ class proposer {
   virtual void propose(std::span<draft_wish> wishes) = 0;
   /// Milliseconds that a token of each session takes, as measured lately; 0: negligible or unknown.
   virtual double token_ms() const noexcept { return 0; }
-};
-
-/// Drafts by prompt lookup. It costs no pass, and the history gives an estimate of how many drafts are right.
-class lookup_proposer final : public proposer {
- public:
-  explicit lookup_proposer(std::size_t longest_ngram) : longest_(longest_ngram) {}
-
-  void propose(std::span<draft_wish> wishes) override {
-    for (draft_wish& each : wishes) {
-      const looked_up found = prompt_lookup(each.history, longest_, 2, *each.drafts);
-      // a short match, which may be chance, gets only a few rows
-      each.drafts->resize((std::min)(found.tokens, found.matched));
-      each.expected = draft_budget::counted_on(each.drafts->size(), found.matched);
-    }
-  }
-
- private:
-  std::size_t longest_;
 };
 
 /// How often a session's drafts were right lately. Without drafts for a while the estimate returns to its initial

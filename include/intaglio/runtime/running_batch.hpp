@@ -182,18 +182,20 @@ class running_batch : public batch_feeding {
       copy_decoded();
     }
   }
-  /// Decodes tokens of the only active slot. @param keeps keep its last logits
-  void decode_alone(std::uint32_t slot, std::uint32_t tokens, bool keeps) {
+  /// Prepares the only active slot to decode in the caches of a single session.
+  void go_alone(std::uint32_t slot) {
+    if (alone_ == slot) return;
+    settle();
     member& of = members_[slot];
-    if (alone_ != slot) {
-      settle();
-      alone_from_ = static_cast<std::uint32_t>(of.history.size()) - 1;
-      const bool is_there = in_caches_ == slot && of.fed == alone_from_;  // no other session has used the caches since
-      in_caches_ = slot_count();
-      guarded([&] { run_->enter_alone(slot, words_of(of), !is_there); });
-      alone_ = slot;
-      of.reported = 0;
-    }
+    alone_from_ = static_cast<std::uint32_t>(of.history.size()) - 1;
+    const std::uint32_t held = in_caches_ == slot ? of.fed : 0;  // no other session has used the caches since
+    in_caches_ = slot_count();
+    guarded([&] { run_->enter_alone(slot, words_of(of), held); });
+    alone_ = slot;
+    of.reported = 0;
+  }
+  /// Decodes tokens of that slot. @param keeps keep its last logits
+  void decode_alone(std::uint32_t slot, std::uint32_t tokens, bool keeps) {
     guarded([&] {
       run_->decode_alone(tokens, body_->submit_budget_ms);
       if (keeps) run_->keep_alone_logits(slot);
@@ -226,13 +228,14 @@ class running_batch : public batch_feeding {
     if (is_drafting()) rows_.front() = place_drafts(rows);
     const std::uint32_t drafted = drafted_rows();
     const bool alone = lone && drafted == 0;
-    const auto start = std::chrono::steady_clock::now();
+    if (alone) go_alone(rows - 1);
+    else settle();
+    const auto start = std::chrono::steady_clock::now();  // a change of caches is no part of a pass
     if (alone) {
       const member& of = members_[rows - 1];
       tokens = (std::min)(tokens, of.prompt + of.options.max_tokens - static_cast<std::uint32_t>(of.history.size()));
       decode_alone(rows - 1, tokens, keeps);
     } else {
-      settle();
       if (drafted != 0) tokens = 1;
       guarded([&] { run_->decode_groups(rows_, tokens, keeps, body_->submit_budget_ms); });
     }

@@ -57,6 +57,8 @@ inline void validate(const sampling_options& options, std::uint32_t vocab_size, 
 
 /// Whether the sampler draws a token by probability, instead of taking the most probable one.
 inline bool draws(const sampling_options& options) noexcept { return options.temperature >= 1e-6f; }
+/// Whether sampling reads the tokens before it.
+inline bool looks_back(const sampling_options& options) { return options.repeat_penalty != 1.f; }
 
 /// Writes the parameters at their offsets in kernels::state; `words` is the start of the state.
 inline void write_sampling(const sampling_options& options, std::span<std::uint32_t> words) {

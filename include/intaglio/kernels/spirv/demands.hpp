@@ -1151,6 +1151,8 @@ constexpr void layers_ternary_rows_demands(module_use& d) {
   const unsigned v29 = v28 * 32u;
   d.add(4ull * v29, 4);
   d.add(4ull * v4, 4);
+  d.add(4ull * v4, 4);
+  d.add(4ull * v4, 4);
   const unsigned v30 = d.quotient(v6, 4u);
   const unsigned v31 = v22 * v30;
   d.add(16ull * v31, 16);
