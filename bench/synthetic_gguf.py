@@ -6,7 +6,8 @@
   bench/synthetic_gguf.py mistral_7b q4_k_m q4_k_m OUT.gguf
 
 q4_k_m and q5_k_m are the mixes of these names: each matrix in the codec that llama-quantize gives it. The vocabulary is
-that of another file, or empty (`no_vocab`). For programs that import this there are models which say a text (Speech)."""
+that of another file, or empty (`no_vocab`).
+For programs that import this there are models which say a text (Speech)."""
 
 import argparse
 import copy

@@ -4,8 +4,9 @@
 # has those of its plans and no others.
 if(NOT TARGET intaglio::compiled)
   block()
+    # Beside this file: in the tree and in Conan's package, in vcpkg's (share/intaglio), in ours (share/cmake/intaglio).
     find_path(headers intaglio/kernels/variant.hpp PATHS "${CMAKE_CURRENT_LIST_DIR}/../include"
-      "${CMAKE_CURRENT_LIST_DIR}/../../../include"
+      "${CMAKE_CURRENT_LIST_DIR}/../../include" "${CMAKE_CURRENT_LIST_DIR}/../../../include"
               NO_CACHE NO_DEFAULT_PATH REQUIRED)
     set(list "${headers}/intaglio/kernels/variant.hpp")
     cmake_path(NORMAL_PATH list)

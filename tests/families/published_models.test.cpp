@@ -8,7 +8,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cstdint>
 #include <fstream>
-#include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -16,27 +16,13 @@
 #include <vector>
 
 #include "intaglio/plan/device_plan.hpp"
+#include "models_by_class.hpp"
 #include "places.hpp"
 
 using namespace intaglio;
+using namespace models_by_class;
 
 namespace {
-
-using plan::device_class;
-
-std::vector<const device_class*> all_gpus() {
-  std::vector<const device_class*> out(std::begin(plan::classes::gpus), std::end(plan::classes::gpus));
-  out.insert(out.end(), std::begin(plan::classes::other_gpus), std::end(plan::classes::other_gpus));
-  return out;
-}
-
-/// Its plan with these weights; nothing where the codec's blocks do not divide its rows.
-std::optional<plan::planned> planned(const families::published_model& model, dtype codec, const plan::profile& target) {
-  try {
-    return families::planned_of(*model.config, model.types(codec), model.name, target,
-                                (std::min)(4096u, model.config->max_position_embeddings));
-  } catch (const argument_error&) { return std::nullopt; }
-}
 
 /// Names of the models that have no plan in a codec, by either profile.
 std::vector<std::string_view> unplanned_in(dtype codec) {
@@ -49,70 +35,32 @@ std::vector<std::string_view> unplanned_in(dtype codec) {
   return out;
 }
 
-/// A model's plans by the two profiles, in one codec.
-struct both_plans {
-  std::string_view name;
-  plan::planned portable, narrow;
-};
-std::vector<both_plans> plans_in(dtype codec) {
-  std::vector<both_plans> out;
-  for (const families::published_model& model : families::published_models) {
-    const dtype its = model.ternary() ? dtype::f16 : codec;
-    auto portable = planned(model, its, plan::profiles::portable), narrow = planned(model, its, plan::profiles::cpu);
-    if (portable && narrow) out.push_back({model.name, std::move(*portable), std::move(*narrow)});
-  }
-  return out;
+/// Which plans are proven for a class: those of the portable profile, those of the narrow one, or neither for some
+/// models.
+std::string outcome(std::size_t of, const std::vector<row>& rows) {
+  const auto is = [&](fit which) { return [of, which](const row& each) { return each.classes[of] == which; }; };
+  if (std::all_of(rows.begin(), rows.end(), is(fit::portable))) return "portable";
+  return std::any_of(rows.begin(), rows.end(), is(fit::none)) ? "narrow, some refused" : "narrow";
 }
 
-/// Whose plans are proven for a class: those of the portable profile, or of the narrow one, which is that of CPUs, or
-/// of neither for some models; each refusal is one sentence.
-std::string outcome(const device_class& of, const std::vector<both_plans>& plans) {
-  bool all_portable = true, some_refused = false;
-  for (const both_plans& each : plans) {
-    if (plan::is_provable(each.portable.table(), of)) continue;
-    all_portable = false;
-    if (plan::is_provable(each.narrow.table(), of)) continue;
-    some_refused = true;
-    try {
-      const plan::device_plan none(each.narrow.table(), of);
-    } catch (const argument_error& refused) {
-      const std::string_view said = refused.what();
-      INFO(of.name << ", " << each.name << ": " << said);
-      CHECK(said.size() <= 400);
-      CHECK(said.find("expected 1 to ") != std::string_view::npos);
-    }
-  }
-  return all_portable ? "portable" : some_refused ? "narrow, some refused" : "narrow";
+bool has_class(const std::set<pair>& list, std::string_view name) {
+  return std::any_of(list.begin(), list.end(), [&](const pair& each) { return each.first == name; });
 }
 
-/// Classes whose plans a compiler of the device made without it (tests/amd), and those that models ran on.
-constexpr std::array<std::string_view, 3> compiled{"amd_wave32", "gcn", "rdna"};
-constexpr std::array<std::string_view, 2> run{"h100", "nvidia"};
-template <std::size_t Size>
-std::string yes(const std::array<std::string_view, Size>& list, std::string_view name) {
-  return std::find(list.begin(), list.end(), name) != list.end() ? "yes" : "no";
-}
-
-std::string table() {
-  const auto coded = plans_in(dtype::q4_0), dense = plans_in(dtype::f16);
+/// A row for each class. @param coded, dense  the models in Q4_0 and in F16
+std::string class_table(const std::vector<row>& coded, const std::vector<row>& dense, const std::set<pair>& compiled,
+                        const std::set<pair>& ran) {
   std::string out =
       "| class | lanes | shared memory | invocations | Q4_0 and ternary | F16 | compiled | run |\n"
       "|---|--:|--:|--:|---|---|---|---|\n";
-  for (const device_class* each : all_gpus())
-    out += "| `" + std::string(each->name) + "` | " + std::to_string(each->subgroup_size) + " | " +
-           std::to_string(each->shared_memory_bytes / 1024) + " KiB | " + std::to_string(each->workgroup_invocations) +
-           " | " + outcome(*each, coded) + " | " + outcome(*each, dense) + " | " + yes(compiled, each->name) + " | " +
-           yes(run, each->name) + " |\n";
+  const auto gpus = all_gpus();
+  for (std::size_t i = 0; i < gpus.size(); ++i)
+    out += "| `" + std::string(gpus[i]->name) + "` | " + std::to_string(gpus[i]->subgroup_size) + " | " +
+           std::to_string(gpus[i]->shared_memory_bytes / 1024) + " KiB | " +
+           std::to_string(gpus[i]->workgroup_invocations) + " | " + outcome(i, coded) + " | " + outcome(i, dense) +
+           " | " + (has_class(compiled, gpus[i]->name) ? "yes" : "no") + " | " +
+           (has_class(ran, gpus[i]->name) ? "yes" : "no") + " |\n";
   return out;
-}
-
-/// The text between two marks of a page.
-std::string marked(const std::string& page, const std::string& mark) {
-  const std::string begin = "<!-- " + mark + " -->\n", end = "<!-- end of " + mark + " -->";
-  const std::size_t from = page.find(begin), to = page.find(end);
-  return from == std::string::npos || to == std::string::npos
-             ? "no marks"
-             : page.substr(from + begin.size(), to - from - begin.size());
 }
 
 /// Values of a plan's weights that the checkpoint holds.
@@ -249,12 +197,43 @@ TEST_CASE("a family's layers are the template that its header has, which `intagl
 }
 
 TEST_CASE("each published model has a plan that is proven for each class of GPUs, or one sentence", "[families]") {
-  const std::string found = table();
-  std::ifstream file(in_source("docs/devices.md"));
-  std::stringstream page;
-  page << file.rdbuf();
-  INFO("expected in docs/devices.md:\n" << found);
-  CHECK(marked(page.str(), "classes") == found);
+  const auto coded = rows_in(dtype::q4_0), dense = rows_in(dtype::f16);
+  const auto compiled = compiled_in("tests/amd/approved.txt"), ran = models_that_ran();
+  const std::string page = text_of("docs/devices.md");
+  std::vector<row> all = coded;  // a model that has no plan in Q4_0 has one in F16
+  for (const row& each : dense)
+    if (std::none_of(coded.begin(), coded.end(), [&](const row& other) { return other.name == each.name; }))
+      all.push_back(each);
+  CHECK(all.size() == families::published_models.size());
+  for (const auto& [mark, found] :
+       {std::pair{"classes", class_table(coded, dense, compiled, ran)},
+        std::pair{"models by class", matrix(all, compiled, ran)}, std::pair{"refused in F16", refusals(dense)}}) {
+    INFO("expected in docs/devices.md, between the marks of '" << mark << "':\n" << found);
+    CHECK(marked(page, mark) == found);
+  }
+  for (const row& each : dense)
+    for (const auto& [of, sentence] : each.refusals) {
+      INFO(of << ", " << each.name << ": " << sentence);
+      CHECK(sentence.size() <= 400);
+      CHECK(sentence.find("expected 1 to ") != std::string::npos);
+    }
+}
+
+TEST_CASE("what was compiled and what ran are published models on classes that there are", "[families]") {
+  const auto gpus = all_gpus();
+  const auto compiled = compiled_in("tests/amd/approved.txt"), ran = models_that_ran();
+  CHECK(compiled.size() >= 15);
+  for (const auto* list : {&compiled, &ran})
+    for (const auto& [of, model] : *list) {
+      INFO("class '" << of << "', model " << model);
+      CHECK(families::find_published_model(model) != nullptr);
+      CHECK(std::any_of(gpus.begin(), gpus.end(), [&](const device_class* each) { return each->name == of; }));
+    }
+  for (const measured_model& each : measured_models) {
+    INFO(each.page << " has no '" << each.label << "'");
+    CHECK(text_of(each.page).find(each.label) != std::string::npos);
+  }
+  CHECK(unknown_measured() == std::vector<std::string>{});
 }
 
 TEST_CASE("what does not fit into 16 KiB names the step and the bytes", "[families]") {
