@@ -493,20 +493,20 @@ class batch_engine : public token_engine {
   }
 
   void load(const io::checkpoint& checkpoint, const io::adapter_set& adapters) {
+    const runtime::load_look look = [this] { end_load_if(must_stop()); };
     plans_ = &batch_plans_of(checkpoint, options_, adapters);
     encodes_ = family_of(plans_->config().model_type).encoder;
-    if (!words_ready_) set_facts(vocabulary_of(checkpoint), adapters);
+    if (!words_ready_) look(), set_facts(vocabulary_of(checkpoint), adapters);
     std::optional<draft_source> draft;
     if (!options_.draft.empty()) draft.emplace(options_, words_->tokens, facts_.id, plans_->cpu);
-    const std::vector<gpu::device> on = opened_devices(options_);
+    const std::vector<gpu::device> on = opened_devices(options_, look);
     session_options loading;
     loading.templates = tool::template_engine();
     loading.progress = [&](const load_progress& at) {
       if (!tool::model_arrives())
         set_status(status().state, "weights",
                    at.bytes_total == 0 ? 0 : static_cast<double>(at.bytes_done) / static_cast<double>(at.bytes_total));
-      const std::lock_guard lock(mutex_);
-      if (stopping_) throw std::runtime_error("stopped while the model was loaded");
+      look();
     };
     if (options_.make_room) {
       batch_.reset(), encoder_.reset();
@@ -535,7 +535,7 @@ class batch_engine : public token_engine {
     gauges_.page_size = table.shape.page_size, gauges_.pages = table.shape.pages;
     update_memory_gauges();
     if (batch_)
-      gauges_.free_pages = batch_->free_pages(), generate_some(*batch_, draft_ ? most_drafted() : 0),
+      gauges_.free_pages = batch_->free_pages(), generate_some(*batch_, draft_ ? most_drafted() : 0, look),
       gauges_.set_kernels(kernel_times_of(*batch_));
     else encoder_->embed(std::array<std::int32_t, 2>{1, 2});
     set_status(engine_state::ready);  // before it is logged: a reader of the log sends requests at once

@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,10 +83,16 @@ inline std::string labels_of(std::span<const gpu::device> on, const engine_optio
   return out;
 }
 
-/// One device, or those over which the model is cut.
-inline std::vector<gpu::device> opened_devices(const engine_options& wanted) {
+/// @throws std::runtime_error: the end was asked for
+inline void end_load_if(bool asked) {
+  if (asked) throw std::runtime_error("stopped while the model was loaded");
+}
+
+/// One device, or those over which the model is cut. @param look is called before each one
+inline std::vector<gpu::device> opened_devices(const engine_options& wanted, const runtime::load_look& look) {
   std::vector<gpu::device> out;
   for (const std::string& each : wanted.devices.empty() ? std::vector<std::string>{wanted.device} : wanted.devices) {
+    look();
     out.emplace_back(gpu::device_options{.selector = each});
     if (const std::string note = out.back().note(); !note.empty() && wanted.log) wanted.log("device", note);
     tool::try_driver(out.back());
@@ -160,13 +167,15 @@ inline std::string lookup_note(const engine_options& wanted, const std::optional
 
 /// Generates some tokens before the server is ready, by two sessions together and by one: so everything that is
 /// compiled on first use is compiled, and all memory is allocated.
-/// @param drafts of one pass by a draft model; 0: there is none
-inline void generate_some(basic_batch& batch, std::uint32_t drafts) {
+/// @param drafts of one pass by a draft model; 0: there is none  @param look is called before each step
+inline void generate_some(basic_batch& batch, std::uint32_t drafts, const runtime::load_look& look) {
   const std::array<std::int32_t, 3> any{static_cast<std::int32_t>(batch.table().config->vocab_size / 2), 1, 2};
   std::uint32_t wanted = 0, drawn = 0;
   const auto run = [&] {
-    for (std::uint32_t steps = 0; batch.active() != 0 && steps < 2 * wanted; ++steps)
+    for (std::uint32_t steps = 0; batch.active() != 0 && steps < 2 * wanted; ++steps) {
+      look();
       drawn += static_cast<std::uint32_t>(batch.step().size());
+    }
   };
   for (const std::uint32_t tokens : {2u, 4u}) {
     batch.join(any, {.max_tokens = tokens, .keep_logits = tokens == 2});

@@ -34,6 +34,7 @@ void walk_service::read_index() {
     ready_ = true;
     log_("walk_ready", index_);
   } catch (const std::exception& problem) {
+    if (line_.stops()) return;
     log_("walk_failed", problem.what());
     const std::lock_guard lock(mutex_);
     failure_ = problem.what();

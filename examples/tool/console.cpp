@@ -89,6 +89,9 @@ void watch_signals() {
 graceful_stop::graceful_stop() { graceful_depth = graceful_depth + 1; }
 graceful_stop::~graceful_stop() { graceful_depth = graceful_depth - 1; }
 int graceful_stop::received() { return received_signal; }
+void graceful_stop::look() {
+  if (received_signal != 0) throw interrupted(received_signal);
+}
 void graceful_stop::ask(int number) { received_signal = number; }
 void graceful_stop::forget() { received_signal = 0; }
 

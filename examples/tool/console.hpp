@@ -66,6 +66,8 @@ class graceful_stop {
   graceful_stop& operator=(const graceful_stop&) = delete;
   /// Number of the signal that came, 0: none.
   static int received();
+  /// @throws interrupted: a signal came, or somebody asked for the end
+  static void look();
   /// As if the signal had come.
   static void ask(int number);
   static void forget();

@@ -78,7 +78,7 @@ void tune(const tune_options& options, const common_options& common) {
     note((each.kept ? "  kept    " : "  left    ") + each.what + ": " + fixed(each.before_ms, 3) + " -> " +
          fixed(each.after_ms, 3) + " ms a token");
     show_notes();
-    if (graceful_stop::received() != 0) throw interrupted(graceful_stop::received());
+    graceful_stop::look();
   };
   show_notes();
   const runtime::tuning_result found = runtime::tuner(on, table, cache, std::move(how)).run(std::move(weights));

@@ -29,7 +29,7 @@ struct walked_files {
   io::feature_patch patch;
   std::optional<io::tokenizer> words;
 
-  /// @throws file_error, mismatch_error for an index of another model
+  /// @throws file_error, mismatch_error for an index of another model, interrupted
   walked_files(const model_options& model, const std::string& folder, bool writes)
       : source(open_model(model), codec_of(folder), 0), plans(engraved_model_of(source.model(), caches, model.codec)),
         index(opened(folder)), patch(index, index.path() / io::feature_patch::default_file, writes) {
@@ -78,6 +78,7 @@ struct walked_files {
           bar.show(
               at.total_bytes == 0 ? 0 : static_cast<double>(at.bytes) / static_cast<double>(at.total_bytes),
               bytes_text(static_cast<double>(at.bytes)) + " of " + bytes_text(static_cast<double>(at.total_bytes)));
+          graceful_stop::look();
         }});
   }
 };

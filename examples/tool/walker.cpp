@@ -14,7 +14,7 @@ const std::string& made(const model_options& model, const std::string& index) {
   const std::filesystem::path folder = platform::path_of(index);
   if (std::filesystem::exists(folder / io::feature_index_file)) return index;
   io::checkpoint_features source(open_model(model), std::nullopt, std::uint64_t{64} << 20);
-  io::feature_index_builder(source, "own", folder, {}).run();
+  io::feature_index_builder(source, "own", folder, {.progress = [](const auto&) { graceful_stop::look(); }}).run();
   return index;
 }
 

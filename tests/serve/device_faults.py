@@ -3,87 +3,26 @@
 """The device is lost, its memory is full, the wall clock jumps, clients do not read: the server answers or refuses,
 /health tells the truth, and it recovers."""
 
-import json
 import os
-import socket
 import subprocess
-import tempfile
 import threading
 import time
 
 from server import PROGRAM, Checks, Server, read_answer
+from vulkan_layer import Layer
 
 begun = time.time()
 check = Checks()
-here = os.path.dirname(os.path.abspath(__file__))
-scratch = tempfile.TemporaryDirectory()
-folder = scratch.name
-library = f"{folder}/libvulkan_faults.so"
-subprocess.run(
-    [
-        os.environ.get("CXX", "c++"),
-        "-std=c++20",
-        "-O1",
-        "-Wall",
-        "-Wextra",
-        "-shared",
-        "-fPIC",
-        "-fvisibility=hidden",
-        *os.environ.get("CPPFLAGS", "").split(),
-        f"{here}/vulkan_faults.cpp",
-        "-o",
-        library,
-    ],
-    check=True,
-)
-with open(f"{folder}/faults.json", "w") as file:
-    json.dump(
-        {
-            "file_format_version": "1.1.2",
-            "layer": {
-                "name": "VK_LAYER_INTAGLIO_faults",
-                "type": "GLOBAL",
-                "library_path": library,
-                "api_version": "1.3.0",
-                "implementation_version": "1",
-                "description": "faults",
-                "functions": {
-                    "vkGetInstanceProcAddr": "faults_instance_call",
-                    "vkGetDeviceProcAddr": "faults_device_call",
-                },
-            },
-        },
-        file,
-    )
-LAYER = {"VK_LAYER_PATH": folder, "VK_INSTANCE_LAYERS": "VK_LAYER_INTAGLIO_faults", "INTAGLIO_FAULTS": folder}
+layer = Layer()
+fault, folder, library = layer.fault, layer.folder, layer.library
+LAYER = layer.environment
 TEXT = "/v1/completions"
 good = {"prompt": "Once upon a time", "max_tokens": 8, "temperature": 0}
 
 
-def fault(name, text=""):
-    with open(f"{folder}/{name}.new", "w") as file:
-        file.write(text)
-    os.rename(f"{folder}/{name}.new", f"{folder}/{name}")
-
-
 def start_stream(server, **more):
-    body = json.dumps(
-        {
-            "prompt": "Once upon a time",
-            "max_tokens": 480,
-            "temperature": 1,
-            "logit_bias": {"0": -100},
-            "stream": True,
-            **more,
-        }
-    ).encode()
-    link = socket.create_connection(("127.0.0.1", server.port), 60)
-    link.sendall(
-        f"POST {TEXT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length:"
-        f" {len(body)}\r\n\r\n".encode()
-        + body
-    )
-    return link
+    body = {"prompt": "Once upon a time", "max_tokens": 480, "temperature": 1, "logit_bias": {"0": -100}}
+    return server.send(TEXT, {**body, "stream": True, **more}, 60)
 
 
 # A driver that ends the process is met by another one, and one that did not is remembered.

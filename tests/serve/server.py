@@ -79,8 +79,8 @@ class Server:
             link.sendall(data if isinstance(data, bytes) else data.encode())
             return read_answer(link)
 
-    def ask(self, method, path, body=None, fields=None, seconds=60):
-        """(status, fields, body as JSON or text)"""
+    def request(self, method, path, body=None, fields=None):
+        """The bytes of a request."""
         text = (
             body
             if isinstance(body, (bytes, type(None)))
@@ -94,8 +94,22 @@ class Server:
         lines = [f"{method} {path} HTTP/1.1"] + [
             f"{name}: {value}" for name, value in head.items() if value is not None
         ]
-        answer = self.raw("\r\n".join(lines).encode() + b"\r\n\r\n" + (text or b""), seconds)
-        return parse(answer)
+        return "\r\n".join(lines).encode() + b"\r\n\r\n" + (text or b"")
+
+    def ask(self, method, path, body=None, fields=None, seconds=60):
+        """(status, fields, body as JSON or text)"""
+        return parse(self.raw(self.request(method, path, body, fields), seconds))
+
+    def send(self, path, body, seconds=30):
+        """A connection on which this body was posted, and whose answer was not read."""
+        link = socket.create_connection(("127.0.0.1", self.port), seconds)
+        link.sendall(self.request("POST", path, body))
+        return link
+
+    def gauge(self, name):
+        """A number of /metrics."""
+        text = self.ask("GET", "/metrics")[2]
+        return float(next(line.split()[1] for line in text.splitlines() if line.startswith(name + " ")))
 
 
 def read_answer(link):
@@ -168,6 +182,24 @@ class Checks:
         while not (good := found()) and time.time() < until:
             time.sleep(0.02)
         self(good, what)
+
+    def refused(self, answer, status, what, param=None, has=None):
+        """An error in OpenAI's shape; its fields."""
+        found, fields, body = answer
+        self.equal(found, status, what)
+        error = body.get("error") if isinstance(body, dict) else None
+        self(
+            isinstance(error, dict)
+            and set(error) == {"message", "type", "param", "code"}
+            and error["message"]
+            and error["type"],
+            f"{what}: expected OpenAI's shape, found {body!r}",
+        )
+        if error and param is not None:
+            self.equal(error["param"], param, what + ": param")
+        if error and has is not None:
+            self(has in error["message"], f"{what}: expected '{has}' in the message, found {error['message']!r}")
+        return fields
 
     def end(self, name, since):
         print(f"{name}: {self.passed} passed, {self.failed} failed ({time.time() - since:.1f} s)", flush=True)

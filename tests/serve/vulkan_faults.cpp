@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT
-// A Vulkan layer that takes the device away and refuses memory when a file in the folder INTAGLIO_FAULTS says so, and,
-// preloaded, a wall clock that jumps by an hour at every look. Built and used by device_faults.py.
-// lost: the next submission ends with VK_ERROR_DEVICE_LOST, as do all later calls of that device; the file is taken
-// away.
-// full: no memory of the device while the file is there.
-// crash: the process ends where it makes a pipeline, while the file is there.
-// allocation: its content N: the N-th allocation from the start is refused, the file is taken away then.
+// A Vulkan layer that takes the device away, refuses memory or takes long when a file in the folder INTAGLIO_FAULTS
+// says so, and, preloaded, a wall clock that jumps by an hour at every look. Built by vulkan_layer.py.
+// - lost: the next submission ends with VK_ERROR_DEVICE_LOST, as do all later calls of that device; the file is taken
+//   away.
+// - full: no memory of the device while the file is there.
+// - crash: the process ends where it makes a pipeline, while the file is there.
+// - allocation: its content N: the N-th allocation from the start is refused, the file is taken away then.
+// - slow: its content N: each pipeline and each submission takes N ms longer.
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <vulkan/vk_layer.h>
 #include <vulkan/vulkan.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +21,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -38,6 +41,17 @@ std::string fault(const char* name) {
   return std::string(folder == nullptr ? "/nonexistent" : folder) + '/' + name;
 }
 bool is_there(const char* name) { return ::access(fault(name).c_str(), F_OK) == 0; }
+
+/// The number in a fault's file; 0 without the file.
+unsigned number_of(const char* name) {
+  unsigned out = 0;
+  if (std::FILE* const file = std::fopen(fault(name).c_str(), "r")) {
+    if (std::fscanf(file, "%u", &out) != 1) out = 0;
+    std::fclose(file);
+  }
+  return out;
+}
+void take_long() { std::this_thread::sleep_for(std::chrono::milliseconds(number_of("slow"))); }
 
 template <class Create, class Info>
 Info* link_of(const Create* info, VkStructureType type) {
@@ -83,19 +97,15 @@ VKAPI_ATTR VkResult VKAPI_CALL allocate(VkDevice on, const VkMemoryAllocateInfo*
                                         VkDeviceMemory* out) {
   const unsigned number = ++allocations;
   if (is_there("full")) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
-  if (std::FILE* const file = std::fopen(fault("allocation").c_str(), "r")) {
-    unsigned wanted = 0;
-    const bool read = std::fscanf(file, "%u", &wanted) == 1;
-    std::fclose(file);
-    if (read && wanted == number) {
-      ::unlink(fault("allocation").c_str());
-      return VK_ERROR_OUT_OF_DEVICE_MEMORY;
-    }
+  if (number_of("allocation") == number) {
+    ::unlink(fault("allocation").c_str());
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   }
   return next_of<PFN_vkAllocateMemory>(on, "vkAllocateMemory")(on, info, how, out);
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue on, std::uint32_t count, const VkSubmitInfo* info, VkFence fence) {
+  take_long();
   {
     const std::lock_guard lock(mutex);
     bool& lost = devices.at(table_of(on)).lost;
@@ -109,6 +119,7 @@ VKAPI_ATTR VkResult VKAPI_CALL make_pipelines(VkDevice on, VkPipelineCache cache
                                               const VkComputePipelineCreateInfo* infos,
                                               const VkAllocationCallbacks* how, VkPipeline* out) {
   if (is_there("crash")) std::abort();
+  take_long();
   return next_of<PFN_vkCreateComputePipelines>(on, "vkCreateComputePipelines")(on, cache, count, infos, how, out);
 }
 

@@ -100,6 +100,15 @@ TEST_CASE("a model by its address: fetched once, whatever the server does on the
   CHECK(server.with({"cache", "delete", "--all"}).code == 0);
   CHECK(server.with({"cache", "list", "--json"}).json().empty());
   CHECK(fs::is_empty(server.cache() / "intaglio/models"));
+
+  // The cache by the names that other tools have.
+  const outcome pulled = server.with({"pull", server.address("good")});
+  REQUIRE(pulled.code == 0);
+  CHECK(call({"inspect", pulled.out.substr(0, pulled.out.find('\n')), "--json"}).json()["tensors"].dump() == expected);
+  CHECK(contains(server.with({"list"}).out, server.address("good")));
+  CHECK(server.with({"rm", server.address("good")}).code == 0);
+  CHECK(server.with({"rm", server.address("good")}).code == 2);
+  CHECK(server.with({"list", "--json"}).json().empty());
 }
 
 TEST_CASE("a download that cannot be right is refused, and says why") {

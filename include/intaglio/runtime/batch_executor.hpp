@@ -73,21 +73,23 @@ class batch_executor : public batch_passes {
   /// empty kernel
   [[gnu::cold]] static kernel_fault prove_kernels(const gpu::device& on, const plan::device_plan& plan,
                                                   const kernel_set& kernels, const weight_memory& weights, bool = true,
-                                                  bool = false) {
+                                                  bool = false, const load_look& look = {}) {
     std::vector<const plan::sequence*> sequences = begins_with(plan);
     for (const plan::sequence* each : plan.all_of(&plan::table::resident_batch))
       std::erase(sequences, each);  // batch has the dispatches around the resident one too
-    return gpu::translated([&] { return runtime::prove_kernels(on, plan.table(), kernels, weights, sequences); });
+    return gpu::translated(
+        [&] { return runtime::prove_kernels(on, plan.table(), kernels, weights, sequences, true, look); });
   }
   /// Compares the resident dispatch with the chain of dispatches, also for a single session. The two sum in different
   /// orders, except with ternary weights. Where they are too far apart, passes use the chain, and a single session
   /// decodes as a row of a batch. No session may have been set.
-  [[gnu::cold]] kernel_fault prove_resident(compile_ahead&& = {}) {
+  /// @param look is called between passes; after what it throws the executor may only be destroyed
+  [[gnu::cold]] kernel_fault prove_resident(compile_ahead&& = {}, const load_look& look = {}) {
     if (!runs_resident_ && !alone_is_resident()) return {};
     gpu::translated([&] {
       const bool kept = static_cast<bool>(logits_);
-      if (runs_resident_ && !agrees_with_chain()) runs_resident_ = false, differs_ = true;
-      if (alone_is_resident() && !alone_agrees()) forget_alone(), differs_ = true;
+      if (runs_resident_ && !agrees_with_chain(look)) runs_resident_ = false, differs_ = true;
+      if (alone_is_resident() && !alone_agrees(look)) forget_alone(), differs_ = true;
       if (!kept) forget_logits();
       for (std::uint32_t slot = 0; slot < table_->shape.all_slots(); ++slot) set(slot, {});
       clear();
@@ -236,13 +238,14 @@ class batch_executor : public batch_passes {
   }
   /// Logits of the first `rows` slots, or rows of the stream in a stage without a head.
   /// @param one whether passes run the resident dispatch
-  std::vector<float> fed(std::uint32_t rows, bool one) {
+  std::vector<float> fed(std::uint32_t rows, bool one, const load_look& look) {
     const bool before = std::exchange(runs_resident_, one);
     const std::uint32_t positions = proof_positions();
     const plan::sequence& batch = table_->batch;
     std::vector<std::uint32_t> last(rows);
     clear();
     for (std::uint32_t count = 1; count <= positions; ++count) {
+      if (look) look();
       for (std::uint32_t slot = 0; slot < rows; ++slot) {
         const auto tokens = proof_tokens(slot);
         set(slot, {std::span(tokens).first(count), std::span(&slot, 1), positions, true, {}});
@@ -274,10 +277,10 @@ class batch_executor : public batch_passes {
   }
   /// Compares passes over every number of rows with the chain. The difference between two orders of an f16 sum is far
   /// below `nearness`.
-  bool agrees_with_chain() {
+  bool agrees_with_chain(const load_look& look) {
     const std::uint32_t most = (std::min)(table_->shape.slot_count, table_->shape.pages), width = proof_width();
     for (std::uint32_t rows = (std::min)(most, recorded_rows(1));; rows = (std::min)(most, recorded_rows(rows + 1))) {
-      const std::vector<float> expected = fed(rows, false), found = fed(rows, true);
+      const std::vector<float> expected = fed(rows, false, look), found = fed(rows, true, look);
       for (std::uint32_t slot = 0; slot < rows; ++slot) {
         const std::size_t at = std::size_t{slot} * width;
         if (!(distance_of(std::span(found).subspan(at, width), std::span(expected).subspan(at, width)) <=
@@ -290,9 +293,10 @@ class batch_executor : public batch_passes {
            distance_of(fed_together(true), fed_together(false)) <= nearness(table_->resident_batch.resident.front());
   }
   /// Compares single decode, in both forms where there are two, with a pass of the batch's chain.
-  bool alone_agrees() {
-    const std::vector<float> expected = fed(1, false);
+  bool alone_agrees(const load_look& look) {
+    const std::vector<float> expected = fed(1, false, look);
     const auto agrees = [&] {
+      if (look) look();
       const auto tokens = proof_tokens(0);
       const std::uint32_t page = 0, positions = proof_positions();
       clear();

@@ -82,13 +82,14 @@ class executor final : public late_start {
   /// Compares every pipeline of decode and prefill, as it is recorded, with the CPU reference, except the resident
   /// dispatch. It needs no executor.
   /// @param draws whether to prove the samplers that complete() would prove otherwise  @param soon as in begins_with()
+  /// @param look as in runtime::prove_kernels
   /// @return the first pipeline that differs, or an empty kernel  @error device_lost, out_of_memory; as kernel_set::of
   [[gnu::cold]] static kernel_fault prove_kernels(const gpu::device& on, const plan::device_plan& plan,
                                                   const kernel_set& kernels, const weight_memory& weights,
-                                                  bool draws = true, bool soon = false) {
+                                                  bool draws = true, bool soon = false, const load_look& look = {}) {
     return gpu::translated([&] {
       const std::vector<const plan::sequence*> list = begins_with(plan, soon);
-      kernel_fault fault = runtime::prove_kernels(on, plan.table(), kernels, weights, list, draws);
+      kernel_fault fault = runtime::prove_kernels(on, plan.table(), kernels, weights, list, draws, look);
       weights.expect_unchanged();  // else a truncated file would look like a wrong kernel
       return fault;
     });
@@ -96,11 +97,13 @@ class executor final : public late_start {
   /// Compares the resident dispatch with prefill or, with coded weights, whose chunks may round differently, with the
   /// chain of decode. Call it before the first job.
   /// @param ahead compiles the resident dispatch meanwhile, or does nothing
+  /// @param look is called before passes; after what it throws the executor may only be destroyed
   /// @return as prove_kernels
-  kernel_fault prove_resident(compile_ahead&& ahead = {}) {
+  kernel_fault prove_resident(compile_ahead&& ahead = {}, const load_look& look = {}) {
     return gpu::translated([&] {
       kernel_fault fault;
       ahead.wait();
+      if (look) look();
       if (decode_->resident.empty()) return fault;
       takes_times_ = false;  // the proof covers the recordings without timestamps
       const bool agree = all_layers_agree();

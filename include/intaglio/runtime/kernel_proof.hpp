@@ -211,28 +211,32 @@ class kernel_proof {
 /// are made: NVIDIA's driver 580.159 hung in one of fifteen loads of a batch that ran some pipelines while others were
 /// made (docs/gpu.md).
 /// @param draws whether to prove forms of samplers that may be made later
+/// @param look is called between two proofs; what it throws ends them
 /// @return the first fault in the order of the dispatches that ran  @error device_lost, out_of_memory; as
 ///   kernel_set::of
 [[gnu::cold]] inline kernel_fault prove_kernels(const gpu::device& on, const plan::table& table,
                                                 const kernel_set& kernels, const weight_memory& weights,
-                                                std::span<const plan::sequence* const> sequences, bool draws = true) {
+                                                std::span<const plan::sequence* const> sequences, bool draws = true,
+                                                const load_look& look = {}) {
   std::vector<kernel_proof::claim> claims;
   for (const plan::sequence* sequence : sequences) {
     const auto some = kernel_proof::claims_of(*sequence);
     std::copy_if(some.begin(), some.end(), std::back_inserter(claims),
                  [&](const auto& each) { return draws || !each.may_wait; });
   }
-  for (const kernel_proof::claim& each : claims) (void)kernels.of(*each.call);
+  for (const kernel_proof::claim& each : claims) (void)kernels.of(*each.call, look);
   std::vector<kernel_fault> faults(claims.size());
   std::vector<std::exception_ptr> failures(claims.size() + 1);
   std::atomic<std::size_t> next{0};
   std::atomic<bool> ended{false};
-  const auto work = [&]() noexcept {
+  const auto work = [&](const load_look& between) noexcept {
     std::size_t i = claims.size();  // if the proof has no memory yet
     try {
       kernel_proof proof(on, table, kernels, weights);
-      for (i = next++; i < claims.size() && !ended; i = next++)
+      for (i = next++; i < claims.size() && !ended; i = next++) {
+        if (between) between();
         if (faults[i] = proof.check(claims[i]); !faults[i].kernel.empty()) ended = true;
+      }
     } catch (...) {
       failures[i] = std::current_exception();
       ended = true;
@@ -243,10 +247,10 @@ class kernel_proof {
     try {
       for (std::size_t i = 1;
            i < (std::min<std::size_t>)({16, (std::max)(1u, std::thread::hardware_concurrency()), claims.size()}); ++i)
-        workers.emplace_back(work);
+        workers.emplace_back([&work] { work({}); });
     } catch (const std::system_error&) {  // no more threads are available
     }
-    work();
+    work(look);
   }
   for (const auto& failure : failures)
     if (failure) std::rethrow_exception(failure);

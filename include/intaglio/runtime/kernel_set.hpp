@@ -7,12 +7,15 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -26,11 +29,13 @@
 #include "intaglio/plan/device_plan.hpp"
 #include "intaglio/runtime/device_class.hpp"
 #include "intaglio/runtime/kernel_modules.hpp"
+#include "intaglio/runtime/session_options.hpp"
 
 namespace intaglio::runtime {
 
 /// Maps dispatches to pipelines. It grows when a sequence is added, never between tokens. A caller that asks for a
-/// pipeline which is being made waits for it.
+/// pipeline which is being made waits for it. With the last copy of a set ends what it began: pipelines that are being
+/// made are finished, others are not begun.
 class kernel_set {
  public:
   /// @param keep_statistics for gpu::pipeline::statistics
@@ -76,6 +81,11 @@ class kernel_set {
   void wait() const {
     for (const auto& each : builds_) each->wait();
   }
+  /// Waits for the pipelines that begin() makes first. @param look is called meanwhile  @error as add(); what `look`
+  /// throws
+  void wait_for_first(const load_look& look) const {
+    for (const auto& each : builds_) each->wait_for_first(look);
+  }
   /// Whether wait() would return at once.
   bool ready() const {
     return std::all_of(builds_.begin(), builds_.end(), [](const auto& each) { return each->ended(); });
@@ -92,11 +102,12 @@ class kernel_set {
 
   /// The pipeline of a dispatch; waits until it is made. @error as add(); argument_error: a dispatch whose pipeline was
   /// not requested
-  const gpu::pipeline& of(const plan::dispatch& call) const {
+  /// @param look is called while it waits; what it throws ends the wait
+  const gpu::pipeline& of(const plan::dispatch& call, const load_look& look = {}) const {
     const std::size_t index = find(keys_, key_of(call));
     if (index == locations_.size())
       throw argument_error("dispatch " + std::string(call.label.view()), "one whose pipeline is there", "another");
-    return locations_[index].in->of(locations_[index].index);
+    return locations_[index].in->of(locations_[index].index, look);
   }
   /// gpu::hash_of_module of the module that a dispatch was planned with. @error as of()
   std::uint64_t module_hash(const plan::dispatch& call) const {
@@ -146,12 +157,19 @@ class kernel_set {
         }
       run();
     }
+    ~build() { abandoned_ = true; }  // then the thread is joined
     build(const build&) = delete;
     build& operator=(const build&) = delete;
 
-    const gpu::pipeline& of(std::size_t index) {
+    const gpu::pipeline& of(std::size_t index, const load_look& look) {
       std::unique_lock own(mutex_);
-      changed_.wait(own, [&] { return made_[index] || ended_; });
+      const auto known = [&] { return made_[index] || ended_; };
+      while (look && !changed_.wait_for(own, std::chrono::milliseconds(50), known)) {
+        own.unlock();
+        look();
+        own.lock();
+      }
+      changed_.wait(own, known);
       if (!made_[index]) std::rethrow_exception(failure_);
       return pipelines_[index];
     }
@@ -163,6 +181,9 @@ class kernel_set {
       const std::lock_guard own(mutex_);
       if (ended_ && !made_[index]) std::rethrow_exception(failure_);
       return made_[index];
+    }
+    void wait_for_first(const load_look& look) {
+      for (std::size_t i = 0; i < first_count_; ++i) static_cast<void>(of(i, look));
     }
     bool ended() {
       const std::lock_guard own(mutex_);
@@ -187,12 +208,16 @@ class kernel_set {
       }
       changed_.notify_all();
     }
+    void require_waiting() const {
+      if (abandoned_) throw std::runtime_error("nobody waits for more pipelines");
+    }
     [[gnu::cold]] void compile() {
       std::vector<std::array<gpu::specialization, kernels::max_specialization_constants>> constants(wanted_.size());
       std::vector<std::vector<std::uint32_t>> patched(wanted_.size());
       std::vector<gpu::pipeline_description> descriptions;
       std::vector<std::size_t> order;
       for (std::size_t i = 0; i < wanted_.size(); ++i) {
+        require_waiting();
         const key& its = wanted_[i];
         const kernels::kernel_interface& face = kernels::interface_of(kernels::kernel_of(its.variant));
         const std::size_t count = face.specialization_count();
@@ -219,6 +244,7 @@ class kernel_set {
       std::vector<gpu::pipeline_description> sorted;
       for (const std::size_t i : order) sorted.push_back(descriptions[i]);
       gpu::build_pipelines(device_, sorted, cache_, 0, [&](std::size_t i, gpu::pipeline&& made) {
+        require_waiting();  // else all threads end
         {
           const std::lock_guard own(mutex_);
           pipelines_[order[i]] = std::move(made);
@@ -237,9 +263,10 @@ class kernel_set {
     std::vector<gpu::pipeline> pipelines_;  ///< by wanted_
     std::vector<bool> made_;
     std::vector<std::uint64_t> module_hashes_;  ///< by wanted_
+    std::atomic<bool> abandoned_{false};
     bool ended_ = false;
     std::exception_ptr failure_;
-    std::mutex mutex_;  ///< protects the five members above
+    std::mutex mutex_;  ///< protects pipelines_, made_, module_hashes_, ended_ and failure_
     std::condition_variable changed_;
     joining_thread thread_;  // destroyed first
   };

@@ -90,13 +90,13 @@ pipelines_ahead begin_pipelines(const gpu::device& on, const plan::table& table,
 
 /// An executor whose kernels are proven on this device; the result is noted in the pipeline cache. Where a kernel
 /// fails, a plan that uses fewer features of the device is used.
-/// @param made what begin_pipelines began, or empty
-/// @error device_error naming the kernel: it is wrong on this device in every variant
+/// @param made what begin_pipelines began, or empty  @param look is called between its steps
+/// @error device_error naming the kernel: it is wrong on this device in every variant; what `look` throws
 template <class Executor = executor>
 [[gnu::cold]] std::unique_ptr<Executor> proven_executor(const gpu::device& on, const plan::table& table,
                                                         weight_memory weights, gpu::pipeline_cache& cache, bool prove,
                                                         module_source source = &modules_of<>,
-                                                        pipelines_ahead&& made = {}) {
+                                                        pipelines_ahead&& made = {}, const load_look& look = {}) {
   kernel_fault fault;
   // Without our cache folder a process may start often, and the driver's own cache has all pipelines after the first
   // time.
@@ -114,11 +114,12 @@ template <class Executor = executor>
       kernels.emplace(on, source)
           .begin(Executor::begins_with(*plan, soon), &cache, Executor::goes_on_with(*plan, soon));
     // Prove while the pipelines that take longest are still being made.
-    if (proves && !(fault = Executor::prove_kernels(on, *plan, *kernels, weights, false, soon)).kernel.empty())
+    if (proves && !(fault = Executor::prove_kernels(on, *plan, *kernels, weights, false, soon, look)).kernel.empty())
       continue;
+    if (look) kernels->wait_for_first(look);
     auto out = std::make_unique<Executor>(on, plan, std::move(weights), std::move(*kernels), &cache, soon);
     if (!proves) return out;
-    fault = out->prove_resident(std::move(ahead));
+    fault = out->prove_resident(std::move(ahead), look);
     if (fault.kernel.empty()) {
       out->note_when_complete(cache, note, note_as_chain);
       return out;
@@ -181,14 +182,21 @@ template <class Executor>
 std::unique_ptr<Executor> load_plan(const gpu::device& on, const plan::table& table, gpu::pipeline_cache& cache,
                                     const io::checkpoint& from, const session_options& options, module_source source) {
   pipelines_ahead pipelines = begin_pipelines<Executor>(on, table, cache, source, options.prove_kernels);
+  load_progress last;
+  load_callback report;
+  load_look look;
+  if (options.progress) {
+    report = [&](const load_progress& at) { options.progress(last = at); };
+    look = [&] { options.progress(last); };
+  }
   weight_memory weights = load_weights(on, table, from,
-                                       {.progress = options.progress,
+                                       {.progress = report,
                                         .threads = options.load_threads,
                                         .patch = options.patch,
                                         .place = options.place,
                                         .budget = options.weight_budget});
   return proven_executor<Executor>(on, table, std::move(weights), cache, options.prove_kernels, source,
-                                   std::move(pipelines));
+                                   std::move(pipelines), look);
 }
 
 /// The executor of a session's plan. @param table the body's table, or the stage of it that this device runs

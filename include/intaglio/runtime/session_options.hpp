@@ -22,9 +22,12 @@ struct load_progress {
   std::uint32_t tensors_done = 0, tensors_total = 0;  ///< tensors of the plan: loaded; in all
   double seconds_left = 0;                            ///< estimated from the speed so far
 };
-/// Called from the loading thread, about once a piece. An exception that it throws ends the load and reaches the
-/// caller.
+/// Called from the loading thread, about once a piece, and behind the weights between pipelines, proofs and recordings,
+/// at least every 50 ms while it waits for pipelines. An exception that it throws ends the load and reaches the caller;
+/// what is under way is finished, and nothing else begins.
 using load_callback = std::function<void(const load_progress&)>;
+/// Called by the loading thread between two steps of a load. An exception that it throws ends the load. May be empty.
+using load_look = std::function<void()>;
 
 /// From which memory a device reads the weights of a packed file.
 enum class weight_place : std::uint8_t {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "intaglio/gpu/transfer.hpp"
@@ -55,6 +56,16 @@ inline void add_tasks(std::vector<fill_task>& to, const weight_owner& of, std::u
   }
 }
 
+/// Finds the scales of ternary matrices. Reports the bytes that it reads. @error file_error; what the report throws
+inline void measure_weights(weight_image& image, unsigned threads, load_meter& meter) {
+  std::atomic<std::uint64_t> measured{0};
+  image.measure(threads, [&, here = std::this_thread::get_id()](std::uint64_t bytes) {
+    measured += bytes;
+    if (bytes != 0 && std::this_thread::get_id() == here) meter.add(measured.exchange(0), 0);
+  });
+  if (const std::uint64_t rest = measured; rest != 0) meter.add(rest, 0);
+}
+
 /// Fills the memory of some weights of a plan from a checkpoint's tensors.
 /// @param out an item for each of the parts' layers, in their order
 /// @error as load_weights
@@ -73,9 +84,7 @@ inline void fill_weights(const gpu::device& on, const plan::table& of, std::span
       });
     load_meter meter(options.progress, bytes_total, tensors_total);
 
-    std::atomic<std::uint64_t> measured{0};
-    image.measure(threads, [&](std::uint64_t bytes) { measured += bytes; });
-    if (measured != 0) meter.add(measured, 0);
+    measure_weights(image, threads, meter);
 
     std::vector<fill_task> tasks;
     gpu::transfer uploads(on, std::uint64_t{16} << 20, options.in_place(on));
