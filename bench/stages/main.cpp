@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // A model over one device and cut over several, with synthetic weights: prompts, decode alone, and sessions together.
-// usage: stages NAME CODEC [--devices LIST] [--same N] [--prompt N] [--chunk N] [--tokens N] [--sessions N] [--context
-// N] NAME: of families/published_models.hpp, or llama_70b, a shape; --devices: numbers of devices to use, one after the
-// other, with commas (1,2); --same: device N, opened as often; --prompt 0: no session alone; --sessions 0: none
-// together; --chunk: tokens at once, may be given with commas
+// usage: stages NAME CODEC [--devices LIST] [--turns N] [--widest N] [--same N] [--prompt N] [--chunk N] [--tokens N]
+//   [--sessions N] [--context N]
+// NAME: of families/published_models.hpp, or llama_70b, a shape; --devices: numbers of devices to use, one after the
+// other, with commas (1,2); --turns: stages on each device, which take turns; --same: device N, opened as often;
+// --prompt 0: no session alone; --sessions 0: none together; --chunk: tokens at once, may be given with commas, 0: a
+// session's choice; --widest: tokens of the plan's chunk
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -27,7 +29,7 @@ namespace {
 
 struct options {
   std::vector<std::uint32_t> devices{1, 2}, chunks{0}, same;
-  std::uint32_t prompt = 4096, tokens = 128, sessions = 32, context = 0;
+  std::uint32_t prompt = 4096, tokens = 128, sessions = 32, context = 0, turns = 1, widest = 0;
 };
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -77,16 +79,20 @@ std::unique_ptr<Executor> runner(const gpu::device& on, const plan::table& table
                                             caches.emplace_back(on, "", table.hash), true);
 }
 
-void measure_prompts(runtime::executor& run, const options& how) {
+/// @param print_stages prints the stages' times of a pass of a kind, and ends the line
+template <class Print>
+void measure_prompts(runtime::executor& run, const options& how, Print&& print_stages) {
   const std::uint32_t widest = run.table().prefill.max_tokens;
   for (const std::uint32_t wish : how.chunks) {
     const std::uint32_t chunk = wish == 0 ? widest : (std::min)(wish, widest);
-    const std::vector<std::uint32_t> ids(chunk, 1);
+    const std::vector<std::uint32_t> ids(run.table().max_tokens, 1);
     const std::vector<std::int32_t> all(how.prompt, 1);
     const double seconds = median_seconds([&] {
       for (std::uint32_t at = 0; at < how.prompt;) {
-        const std::uint32_t count = (std::min)(how.prompt - at, chunk);
-        run.begin(runtime::pass_kind::prefill, at, std::span(ids).first(count), {}, 1);
+        const std::uint32_t many = wish == 0 ? run.long_chunk(how.prompt - at, false, nullptr) : 0,
+                            count = many != 0 ? many : (std::min)(how.prompt - at, chunk);
+        run.begin(many != 0 ? runtime::pass_kind::prefill_long : runtime::pass_kind::prefill, at,
+                  std::span(ids).first(count), {}, 1);
         run.ask_ahead(runtime::pass_kind::prefill, at + count, std::span(all).subspan(at + count), chunk);
         while (run.pending()) {
           if (!run.may_submit()) run.wait();
@@ -96,8 +102,8 @@ void measure_prompts(runtime::executor& run, const options& how) {
       }
       while (run.in_flight() != 0) run.wait();
     });
-    std::printf("  prompt of %u by %u: %.0f tok/s\n", how.prompt, chunk, how.prompt / seconds);
-    std::fflush(stdout);
+    std::printf("  prompt of %u by %u: %.0f tok/s, %.3f ms", how.prompt, chunk, how.prompt / seconds, seconds * 1e3);
+    print_stages(runtime::pass_kind::prefill);
   }
 }
 void measure_decode(runtime::executor& run, const options& how) {
@@ -136,16 +142,19 @@ void measure_alone(const model& of, std::span<const gpu::device> on, const optio
   }
   std::printf("  loaded and proven in %.1f s\n", seconds_since(start));
   std::fflush(stdout);
-  measure_prompts(*last, how);
-  measure_decode(*last, how);
-  const auto pass_ms = [](const runtime::executor& run) {
-    return run.speed(runtime::pass_kind::decode).segment_ms() * run.segments(runtime::pass_kind::decode);
+  const auto pass_ms = [](const runtime::executor& run, runtime::pass_kind kind) {
+    return run.speed(kind).segment_ms() * run.segments(kind);
   };
-  for (std::size_t i = 0; threads && i < on.size(); ++i)
-    std::printf("%s%.3f", i == 0 ? "; stages, ms: " : ", ",
-                pass_ms(i + 1 < on.size() ? threads->stage(i).stage_executor() : *last));
-  std::printf("\n");
-  std::fflush(stdout);
+  const auto print_stages = [&](runtime::pass_kind kind) {
+    for (std::size_t i = 0; threads && i < on.size(); ++i)
+      std::printf("%s%.3f", i == 0 ? "; stages, ms: " : ", ",
+                  pass_ms(i + 1 < on.size() ? threads->stage(i).stage_executor() : *last, kind));
+    std::printf("\n");
+    std::fflush(stdout);
+  };
+  measure_prompts(*last, how, print_stages);
+  measure_decode(*last, how);
+  print_stages(runtime::pass_kind::decode);
 }
 void measure_together(const model& of, std::span<const gpu::device> on, const options& how) {
   const auto groups = static_cast<std::uint32_t>(on.size());
@@ -205,23 +214,27 @@ int main(int count, char** arguments) try {
     }
     const std::vector<std::uint32_t> values = i + 1 < count ? numbers(arguments[++i]) : std::vector<std::uint32_t>{};
     if (values.empty()) throw argument_error(word, "a number behind it", "none");
-    const std::map<std::string, std::uint32_t*> one{{"--prompt", &how.prompt},
-                                                    {"--tokens", &how.tokens},
-                                                    {"--sessions", &how.sessions},
-                                                    {"--context", &how.context}};
+    const std::map<std::string, std::uint32_t*> one{{"--prompt", &how.prompt},     {"--tokens", &how.tokens},
+                                                    {"--sessions", &how.sessions}, {"--context", &how.context},
+                                                    {"--turns", &how.turns},       {"--widest", &how.widest}};
     if (word == "--devices") how.devices = values;
     else if (word == "--chunk") how.chunks = values;
     else if (word == "--same") how.same = values;
     else if (const auto found = one.find(word); found != one.end()) *found->second = values.front();
-    else throw argument_error("option", "--devices, --chunk, --prompt, --tokens, --sessions or --context", word);
+    else
+      throw argument_error("option",
+                           "--devices, --chunk, --turns, --widest, --prompt, --tokens, --sessions or --context", word);
   }
   if (names.size() != 2) throw argument_error("usage", "stages NAME CODEC", std::to_string(names.size()) + " words");
   for (const std::uint32_t each : how.devices) {
     std::vector<gpu::device> on;
     for (std::uint32_t i = 0; i < each; ++i)
       on.emplace_back(gpu::device_options{.selector = std::to_string(how.same.empty() ? i : how.same.front())});
+    for (std::uint32_t i = each; each > 1 && i < each * how.turns; ++i) on.push_back(on[i - each]);
     const bool is_cpu = on.front().description().type == gpu::device_type::cpu;
-    const model of = model_of(names[0], names[1], is_cpu ? plan::profiles::cpu : plan::profiles::portable);
+    plan::profile target = is_cpu ? plan::profiles::cpu : plan::profiles::portable;
+    if (how.widest != 0) target.prefill_tokens = how.widest;
+    const model of = model_of(names[0], names[1], target);
     std::printf("%s %s on %u x %s\n", names[0].c_str(), names[1].c_str(), each, on.front().label().c_str());
     if (how.prompt != 0) measure_alone(of, on, how);
     if (how.sessions != 0) measure_together(of, on, how);

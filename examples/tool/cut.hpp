@@ -8,22 +8,31 @@
 #include <intaglio/runtime/cut_session.hpp>
 
 #include <algorithm>
+#include <future>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace intaglio::tool {
 
-/// The devices that --devices names, in its order. The same one may be named several times and is opened as often.
+/// The devices that --devices names, in its order. A device that is named several times is opened once: its stages take
+/// turns on its queue.
 inline std::vector<gpu::device> open_devices(const model_options& model, const common_options& common) {
-  std::vector<std::future<gpu::device>> opening;
+  std::map<std::string, std::future<gpu::device>> opening;
   for (const std::string& each : model.devices) {
     common_options one = common;
     one.device = each;
-    opening.push_back(begin_opening(one));
+    if (!opening.contains(each)) opening.emplace(each, begin_opening(one));
   }
+  std::map<std::string, gpu::device> opened;
   std::vector<gpu::device> out;
-  for (auto& each : opening) out.push_back(open_device(common, std::move(each)));
+  for (const std::string& each : model.devices) {
+    const auto found = opened.find(each);
+    out.push_back(found != opened.end()
+                      ? found->second
+                      : opened.emplace(each, open_device(common, std::move(opening.at(each)))).first->second);
+  }
   return out;
 }
 

@@ -67,6 +67,37 @@ TEST_CASE("several lines share the device from several threads") {
   CHECK(checked.device.counters().submits == 200);
 }
 
+TEST_CASE("bytes go from the host by the lane for copies to a dispatch's memory and back, each behind a wait") {
+  const checked_device checked;
+  const gpu::device& on = checked.device;
+  constexpr std::uint64_t bytes = 1 << 16;
+  const gpu::buffer from(on, bytes, gpu::placement::host, "from", gpu::lanes::both),
+      here(on, bytes, gpu::placement::device_local, "here", gpu::lanes::both),
+      there(on, bytes, gpu::placement::device_local, "there", gpu::lanes::both),
+      back(on, bytes, gpu::placement::readback, "back", gpu::lanes::both);
+  const auto copy = [&](const gpu::buffer& a, const gpu::buffer& b, gpu::lane where) {
+    return gpu::recorder(on, "copy", nullptr, where).copy(a, 0, b, 0, bytes).finish();
+  };
+  const gpu::recording arrive = copy(from, here, gpu::lane::copies), work = copy(here, there, gpu::lane::work),
+                       leave = copy(there, back, gpu::lane::copies);
+  const auto submit = [](gpu::queue& to, const gpu::recording& what, const gpu::queue_point& after = {}) {
+    const VkCommandBuffer commands = what.handle();
+    return to.submit({&commands, 1}, what.name(), after);
+  };
+  gpu::queue line(on), copies(on, gpu::queue::hang_limit, gpu::lane::copies);
+  for (std::uint8_t round = 1; round < 20; ++round) {
+    std::fill(from.mapped().begin(), from.mapped().end(), std::byte{round});
+    const std::uint64_t arrived = submit(copies, arrive), done = submit(line, work, copies.end_of(arrived));
+    copies.wait(submit(copies, leave, line.end_of(done)));
+    CHECK(line.finished(done));
+    CHECK(std::count(back.mapped().begin(), back.mapped().end(), std::byte{round}) == bytes);
+  }
+  gpu::queue moved = std::move(copies);
+  moved.wait(submit(moved, leave));
+  CHECK(on.on()->family_of(gpu::lane::work) == on.on()->queue_family);
+  CHECK(on.on()->shares(gpu::lane::copies) == !on.description().copy_family.has_value());
+}
+
 namespace {
 
 gpu::device shimmed_device() {

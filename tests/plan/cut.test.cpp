@@ -56,6 +56,8 @@ TEST_CASE("the stages of a cut have all layers, weights and caches of the plan o
           CHECK(t.decode.takes_stream == (each.layers().first != 0));
           CHECK(t.decode.gives_stream == (each.layers().end != config->num_hidden_layers));
           CHECK(plan::crossing_of(t, t.decode).bytes() == 4 * config->hidden_size);
+          CHECK(&plan::crossing_of(t, t.decode).way() == &plan::direct_crossing);
+          CHECK(&plan::crossing_of(t, t.prefill).way() == &plan::staged_crossing);
         }
         CHECK(layer_copies == whole_copies);
         CHECK(global == whole_global);

@@ -39,7 +39,8 @@ TEST_CASE("a cut is said in words, with its bytes") {
   CHECK(plan::explain_cut(parts, std::array<std::string, 2>{"A", "B"}) ==
         "stage 0 on A, profile cpu: embedding, layers 0 to 1\n  device memory: " + bytes(first) +
             "crosses: f32 [tokens, 256] of the stream, 1,024 bytes a token, 32,768 a chunk of 32\n"
-            "  through host memory: the host waits for the pass of stage 0, then submits that of stage 1\n"
+            "  through host memory: the host waits for the pass of stage 0, then submits that of stage 1; rows of a "
+            "chunk cross on the queues for copies, while the devices compute\n"
             "stage 1 on B, profile cpu: layers 2 to 2, head, sampler\n  device memory: " +
             second);
 }
@@ -53,7 +54,8 @@ TEST_CASE("a cut as JSON has an array of stages, each with its plan and what it 
         "{\"model\":\"name\",\"stages\":[{\"stage\":0,\"device\":\"A \\\"B\\\"\",\"first_layer\":0,\"end_layer\":2,"
         "\"embedding\":true,\"head\":false,\"gives\":{\"type\":\"f32\",\"width\":256,\"token_bytes\":1024,"
         "\"chunk_tokens\":32,\"chunk_bytes\":32768,\"wait\":\"through host memory: the host waits for the pass of "
-        "stage 0, then submits that of stage 1\"},\"plan\":" +
+        "stage 0, then submits that of stage 1; rows of a chunk cross on the queues for copies, while the devices "
+        "compute\"},\"plan\":" +
             first +
             "},{\"stage\":1,\"device\":null,\"first_layer\":2,\"end_layer\":3,\"embedding\":false,\"head\":true,"
             "\"gives\":null,\"plan\":" +

@@ -11,6 +11,12 @@
 
 namespace intaglio::gpu {
 
+/// Which of a device's queues runs commands. A device without a queue for copies alone runs both on one queue.
+enum class lane : std::uint8_t {
+  work,    ///< dispatches and copies
+  copies,  ///< copies alone, beside the work
+};
+
 /// An open device. All objects made on it share it, so it closes last. It destroys what it owns and nothing that a host
 /// program lent.
 struct connection : std::enable_shared_from_this<connection> {
@@ -20,6 +26,8 @@ struct connection : std::enable_shared_from_this<connection> {
   VkDevice handle = VK_NULL_HANDLE;
   VkQueue queue = VK_NULL_HANDLE;
   std::uint32_t queue_family = 0;
+  VkQueue copy_queue = VK_NULL_HANDLE;  ///< null: the device has one queue
+  std::uint32_t copy_family = 0;        ///< of copy_queue
   bool owned = true;
   std::mutex* host_mutex = nullptr;  ///< the host program's mutex for the queue
   std::mutex queue_mutex;
@@ -50,17 +58,25 @@ struct connection : std::enable_shared_from_this<connection> {
   /// True where objects made on the device may be destroyed.
   bool may_destroy() const noexcept { return usable() && !abandoned; }
 
-  /// Waits until nothing is in flight on the queue, whatever thread submitted it. Callers use it after a failed call,
-  /// before they destroy objects. The queue of a lost device ends in finite time, and then nothing counts as in use
+  /// Waits until nothing is in flight on the queues, whatever thread submitted it. Callers use it after a failed call,
+  /// before they destroy objects. The queues of a lost device end in finite time, and then nothing counts as in use
   /// (Vulkan 1.3, 4.2.3 "Lost Device").
   void settle() noexcept {
     if (queue == VK_NULL_HANDLE || abandoned) return;
     const std::lock_guard own(queue_mutex);
     std::unique_lock<std::mutex> host;
     if (host_mutex != nullptr) host = std::unique_lock(*host_mutex);
-    const VkResult result = call.vkQueueWaitIdle(queue);
-    if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST) abandon();
+    for (const VkQueue each : {copy_queue, queue}) {
+      if (each == VK_NULL_HANDLE) continue;
+      const VkResult result = call.vkQueueWaitIdle(each);
+      if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST) return abandon();
+    }
   }
+  /// The queue of a lane, and its family.
+  VkQueue queue_of(lane which) const noexcept { return shares(which) ? queue : copy_queue; }
+  std::uint32_t family_of(lane which) const noexcept { return shares(which) ? queue_family : copy_family; }
+  /// Whether a lane's commands run on the queue for work.
+  bool shares(lane which) const noexcept { return which == lane::work || copy_queue == VK_NULL_HANDLE; }
   /// Marks the device as lost, because the driver reported it.
   void lose() noexcept {
     reported = true;

@@ -37,9 +37,9 @@ std::string fixed_text(const char (&text)[Size]) {
   return printable(std::string_view(text, static_cast<std::size_t>(std::find(text, text + Size, '\0') - text)));
 }
 
-/// Finds the queue family: one for compute without graphics, which runs beside a desktop's drawing, else any with
-/// compute.
-inline void find_queue_family(const dispatch_table& call, VkPhysicalDevice physical, device_description& out) {
+/// Finds the queue families. For compute: one without graphics, which runs beside a desktop's drawing, else any with
+/// compute. For copies: one that only copies, if the device has it.
+inline void find_queue_families(const dispatch_table& call, VkPhysicalDevice physical, device_description& out) {
   std::uint32_t count = 0;
   call.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
@@ -52,6 +52,11 @@ inline void find_queue_family(const dispatch_table& call, VkPhysicalDevice physi
       out.limits.timestamp_bits = families[family].timestampValidBits;
     }
   }
+  constexpr VkQueueFlags allowed =
+      VK_QUEUE_TRANSFER_BIT | VK_QUEUE_SPARSE_BINDING_BIT | VK_QUEUE_PROTECTED_BIT;  // no video, no optical flow
+  for (std::uint32_t family = 0; family < count && !out.copy_family; ++family)
+    if (const auto flags = families[family].queueFlags; (flags & VK_QUEUE_TRANSFER_BIT) != 0 && (flags & ~allowed) == 0)
+      out.copy_family = family;
 }
 
 /// Reads a device's name, driver, identity and limits.
@@ -135,7 +140,7 @@ inline void find_queue_family(const dispatch_table& call, VkPhysicalDevice physi
   for (std::uint32_t heap = 0; heap < memory.memoryHeapCount; ++heap)
     out.heaps.push_back(
         {memory.memoryHeaps[heap].size, (memory.memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0});
-  detail::find_queue_family(call, physical, out);
+  detail::find_queue_families(call, physical, out);
   if (!out.queue_family) out.missing.emplace_back("a queue family with compute");
   if (out.api_version < VK_API_VERSION_1_3) {  // the structs of Vulkan 1.3 must not be queried
     out.missing.push_back("Vulkan 1.3 (found " + version_text(out.api_version) + ")");

@@ -158,14 +158,16 @@ INTAGLIO_DEFINITION void device::create(const feature_set& wanted) {
   link_and_enable(chain, wanted);
 
   const float priority = 1.0F;
-  typed<VkDeviceQueueCreateInfo> queue;
-  queue.queueFamilyIndex = on_->queue_family;
-  queue.queueCount = 1;
-  queue.pQueuePriorities = &priority;
+  const auto copies = on_->description.copy_family;
+  std::array<VkDeviceQueueCreateInfo, 2> queues;
+  queues.fill(typed<VkDeviceQueueCreateInfo>{});
+  queues[0].queueFamilyIndex = on_->queue_family;
+  queues[1].queueFamilyIndex = copies.value_or(0);
+  for (auto& each : queues) each.queueCount = 1, each.pQueuePriorities = &priority;
   typed<VkDeviceCreateInfo> info;
   info.pNext = chain.head();
-  info.queueCreateInfoCount = 1;
-  info.pQueueCreateInfos = &queue;
+  info.queueCreateInfoCount = copies ? 2 : 1;
+  info.pQueueCreateInfos = queues.data();
   info.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());
   info.ppEnabledExtensionNames = extensions.data();
   const dispatch_table& call = on_->from->call();
@@ -173,6 +175,10 @@ INTAGLIO_DEFINITION void device::create(const feature_set& wanted) {
   look_up();
   on_->enabled = wanted;
   on_->call.vkGetDeviceQueue(on_->handle, on_->queue_family, 0, &on_->queue);
+  if (copies) {
+    on_->copy_family = *copies;
+    on_->call.vkGetDeviceQueue(on_->handle, *copies, 0, &on_->copy_queue);
+  }
   call.vkGetPhysicalDeviceMemoryProperties(on_->physical, &on_->memory);
 }
 

@@ -147,6 +147,7 @@ struct device_description {
   feature_set features;                       ///< supported features, not necessarily enabled
   std::vector<matrix_shape> matrix_shapes;    ///< of cooperative matrices
   std::optional<std::uint32_t> queue_family;  ///< compute, preferably without graphics
+  std::optional<std::uint32_t> copy_family;   ///< copies only: its queues copy while the others compute
   std::vector<std::string> missing;           ///< requirements of intaglio that the device lacks; empty: usable
 
   /// The name by which errors call the device: "llvmpipe (LLVM 15.0.6, 256 bits) [llvmpipe Mesa 22.3.6]".

@@ -18,6 +18,12 @@ enum class placement : std::uint8_t {
   host,  ///< mapped, in the host's memory where that is separate: large things that the device reads across the bus
 };
 
+/// Which lanes (gpu/connection.hpp) use a buffer.
+enum class lanes : std::uint8_t {
+  one,   ///< one of them
+  both,  ///< both; what one wrote, the other may use behind a wait
+};
+
 /// How much of a heap is used.
 struct heap_status {
   memory_heap heap;
@@ -55,9 +61,11 @@ class buffer {
   buffer() = default;
 
   /// @param purpose what the buffer is for, as errors name it: "the weights"
+  /// @param used which lanes use the buffer
   /// @error argument_error: no bytes; device_error: larger than the device's limit (see allocate_split); out_of_memory
-  buffer(const device& on, std::uint64_t size_bytes, placement where, std::string_view purpose) {
-    translated([&] { create(on.on(), size_bytes, where, purpose); });
+  buffer(const device& on, std::uint64_t size_bytes, placement where, std::string_view purpose,
+         lanes used = lanes::one) {
+    translated([&] { create(on.on(), size_bytes, where, purpose, used); });
   }
 
   /// Imports memory of the host as a buffer that the device reads in place, without a copy
@@ -107,12 +115,19 @@ class buffer {
   static constexpr VkMemoryPropertyFlags coherent =
       VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 
-  void create(const std::shared_ptr<connection>& on, std::uint64_t size, placement where, std::string_view purpose) {
+  void create(const std::shared_ptr<connection>& on, std::uint64_t size, placement where, std::string_view purpose,
+              lanes used) {
     check_size(*on, size, purpose);
     typed<VkBufferCreateInfo> info;
     info.size = size;
     info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                  VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+    const std::array families{on->queue_family, on->copy_family};
+    if (used == lanes::both && !on->shares(lane::copies)) {
+      info.sharingMode = VK_SHARING_MODE_CONCURRENT;
+      info.queueFamilyIndexCount = static_cast<std::uint32_t>(families.size());
+      info.pQueueFamilyIndices = families.data();
+    }
     VkBuffer made = VK_NULL_HANDLE;
     on->check(on->call.vkCreateBuffer(on->handle, &info, nullptr, &made), "make a buffer for", purpose);
     buffer_ = {on, made};

@@ -14,7 +14,13 @@
 
 namespace intaglio::gpu {
 
-/// A sequence of submissions on the device's one queue, executed in order. Several `queue` objects may share the
+/// The end of a submission, for which submissions of other queues wait.
+struct queue_point {
+  VkSemaphore semaphore = VK_NULL_HANDLE;  ///< null: nothing to wait for
+  std::uint64_t value = 0;
+};
+
+/// A sequence of submissions on one of the device's queues, executed in order. Several `queue` objects may share the
 /// device; each is used by one thread. Submitting and waiting allocate nothing. When a device_error leaves it, nothing
 /// is in flight on the device, so the caller may destroy its objects. The one exception is work that does not end: then
 /// nothing that was made on the device is destroyed while the process lives.
@@ -27,12 +33,15 @@ class queue {
 
   /// @param limit how long a wait without a limit of its own, and the wait in the destructor, go on without progress
   /// (gpu/progress_watch.hpp)
-  explicit queue(const device& on, std::chrono::nanoseconds limit = hang_limit) : limit_(limit) {
+  /// @param where the lane whose queue runs the commands, which are recorded for that lane
+  explicit queue(const device& on, std::chrono::nanoseconds limit = hang_limit, lane where = lane::work)
+      : limit_(limit), lane_(where) {
     translated([&] { create(on.on()); });
   }
   queue(queue&& other) noexcept
       : semaphore_(std::move(other.semaphore_)), submitted_(std::exchange(other.submitted_, 0)),
-        finished_(std::exchange(other.finished_, 0)), limit_(other.limit_), labels_(other.labels_) {}
+        finished_(std::exchange(other.finished_, 0)), limit_(other.limit_), lane_(other.lane_), labels_(other.labels_) {
+  }
   queue& operator=(queue&& other) noexcept {
     if (this == &other) return *this;
     drain();
@@ -40,6 +49,7 @@ class queue {
     submitted_ = std::exchange(other.submitted_, 0);
     finished_ = std::exchange(other.finished_, 0);
     limit_ = other.limit_;
+    lane_ = other.lane_;
     labels_ = other.labels_;
     return *this;
   }
@@ -48,9 +58,11 @@ class queue {
 
   /// Hands over command buffers, to be executed in this order.
   /// @param label what the commands compute; errors name the submissions in flight by it. Cut after 47 characters.
+  /// @param after what the device waits for before it begins: a submission that was made earlier on the same device
   /// @return the number of this submission, for wait() and finished()
   /// @error device_lost, out_of_memory; then none of these commands will be executed
-  std::uint64_t submit(std::span<const VkCommandBuffer> commands, std::string_view label) {
+  std::uint64_t submit(std::span<const VkCommandBuffer> commands, std::string_view label,
+                       const queue_point& after = {}) {
     return translated([&] {
       const auto& on = semaphore_.on();
       on->require_alive("submit");
@@ -61,6 +73,13 @@ class queue {
       timeline.pSignalSemaphoreValues = &value;
       typed<VkSubmitInfo> info;
       info.pNext = &timeline;
+      const VkPipelineStageFlags all = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+      if (after.semaphore != VK_NULL_HANDLE) {
+        timeline.waitSemaphoreValueCount = info.waitSemaphoreCount = 1;
+        timeline.pWaitSemaphoreValues = &after.value;
+        info.pWaitSemaphores = &after.semaphore;
+        info.pWaitDstStageMask = &all;
+      }
       info.commandBufferCount = static_cast<std::uint32_t>(commands.size());
       info.pCommandBuffers = commands.data();
       info.signalSemaphoreCount = 1;
@@ -70,7 +89,7 @@ class queue {
         const std::lock_guard own(on->queue_mutex);
         std::unique_lock<std::mutex> host;
         if (on->host_mutex != nullptr) host = std::unique_lock(*on->host_mutex);
-        result = on->call.vkQueueSubmit(on->queue, 1, &info, VK_NULL_HANDLE);
+        result = on->call.vkQueueSubmit(on->queue_of(lane_), 1, &info, VK_NULL_HANDLE);
       }
       auto& kept = labels_[value % labels_.size()];
       kept.fill('\0');
@@ -155,6 +174,8 @@ class queue {
   }
 
   std::uint64_t submitted() const noexcept { return submitted_; }
+  /// The end of a submission, for other queues of the device to wait for. @param submission that was made before
+  queue_point end_of(std::uint64_t submission) const noexcept { return {semaphore_.get(), submission}; }
 
  private:
   /// Waits as long as the device makes progress. Short waits do not check for it.
@@ -255,6 +276,7 @@ class queue {
   std::uint64_t submitted_ = 0;
   std::uint64_t finished_ = 0;
   std::chrono::nanoseconds limit_;
+  lane lane_ = lane::work;
   std::array<std::array<char, 48>, 32> labels_{};
 };
 

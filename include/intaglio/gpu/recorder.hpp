@@ -108,8 +108,10 @@ class recorder {
  public:
   /// @param name for errors and for the submission's label
   /// @param measure null, or with space for all points of the recording
+  /// @param where the lane whose queue will run the commands; only copies for lane::copies
   /// @error out_of_memory, device_lost
-  recorder(const device& on, std::string name, const timestamps* measure = nullptr) : on_(on.on()), measure_(measure) {
+  recorder(const device& on, std::string name, const timestamps* measure = nullptr, lane where = lane::work)
+      : on_(on.on()), measure_(measure), lane_(where) {
     translated([&] { begin(std::move(name)); });
   }
 
@@ -189,8 +191,7 @@ class recorder {
 
   /// A barrier after which all earlier dispatches and copies are done and visible to all later ones.
   recorder& full_barrier() {
-    constexpr auto writes = VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT;
-    return barrier(work, writes, work, writes | VK_ACCESS_2_SHADER_STORAGE_READ_BIT | VK_ACCESS_2_TRANSFER_READ_BIT);
+    return barrier(stages(), writes(), stages(), writes() | (computes() ? all_read : copies_read));
   }
 
   /// Copies bytes between buffers.
@@ -224,16 +225,23 @@ class recorder {
   /// @error out_of_memory
   recording finish() {
     return translated([&] {
-      barrier(work, VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_2_HOST_BIT,
-              VK_ACCESS_2_HOST_READ_BIT);
+      barrier(stages(), writes(), VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_READ_BIT);
       on_->check(on_->call.vkEndCommandBuffer(out_.commands_), "record", out_.name_);
       return std::move(out_);
     });
   }
 
  private:
-  static constexpr VkPipelineStageFlags2 work =
-      VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT;
+  static constexpr VkAccessFlags2 copies_write = VK_ACCESS_2_TRANSFER_WRITE_BIT,
+                                  copies_read = VK_ACCESS_2_TRANSFER_READ_BIT,
+                                  all_write = copies_write | VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT,
+                                  all_read = copies_read | VK_ACCESS_2_SHADER_STORAGE_READ_BIT;
+  /// Whether the recording's queue runs dispatches: barriers of other queues may not name the compute stage.
+  bool computes() const noexcept { return on_->shares(lane_); }
+  VkPipelineStageFlags2 stages() const noexcept {
+    return VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT | (computes() ? VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT : 0);
+  }
+  VkAccessFlags2 writes() const noexcept { return computes() ? all_write : copies_write; }
 
   void begin(std::string name) {
     on_->require_alive("record commands");
@@ -255,7 +263,7 @@ class recorder {
 
   void make_pool() {
     typed<VkCommandPoolCreateInfo> pool;
-    pool.queueFamilyIndex = on_->queue_family;
+    pool.queueFamilyIndex = on_->family_of(lane_);
     VkCommandPool made = VK_NULL_HANDLE;
     on_->check(on_->call.vkCreateCommandPool(on_->handle, &pool, nullptr, &made), "make a command pool for",
                out_.name_);
@@ -286,6 +294,7 @@ class recorder {
 
   std::shared_ptr<connection> on_;
   const timestamps* measure_ = nullptr;
+  lane lane_ = lane::work;
   recording out_;
   VkPipeline bound_ = VK_NULL_HANDLE;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A plan that is split between layers (pipeline parallelism). Each stage is a plan of its own, with the whole plan's
 // dispatches for its layers. Rows of the residual stream cross a cut: they are copied out of one stage's arena after
-// its pass, and into the next stage's arena before its pass.
+// its pass, and into the next stage's arena before its pass (plan/crossing.hpp).
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -19,6 +19,7 @@
 
 #include "intaglio/core/error.hpp"
 #include "intaglio/core/family.hpp"
+#include "intaglio/plan/crossing.hpp"
 #include "intaglio/plan/draft_resident.hpp"
 #include "intaglio/plan/engrave_batch.hpp"
 #include "intaglio/plan/table.hpp"
@@ -57,6 +58,7 @@ struct crossing {
   std::uint32_t rows = 0;
   std::uint64_t row_bytes = 0;
   constexpr std::uint64_t bytes() const { return rows * row_bytes; }
+  constexpr const crossing_way& way() const { return crossing_way_of(rows); }
 };
 constexpr crossing crossing_of(const table& t, const sequence& s) {
   return {s.max_tokens, std::uint64_t{4} * t.config->hidden_size};

@@ -30,10 +30,12 @@ inline std::string crossing_rows(const plan::table& t) {
   return "f32 [tokens, " + std::to_string(t.config->hidden_size) + "] of the stream, " + number(token.bytes()) +
          " bytes a token, " + number(chunk.bytes()) + " a chunk of " + std::to_string(chunk.rows);
 }
-/// What the next stage's pass waits for. @param index of the stage before the crossing
-inline std::string crossing_wait(std::size_t index) {
+/// What the next stage's pass waits for. @param index of the stage before the crossing  @param chunk what crosses most
+inline std::string crossing_wait(std::size_t index, const crossing& chunk) {
+  const bool staged = &chunk.way() == &staged_crossing;
   return "through host memory: the host waits for the pass of stage " + std::to_string(index) +
-         ", then submits that of stage " + std::to_string(index + 1);
+         ", then submits that of stage " + std::to_string(index + 1) +
+         (staged ? "; rows of a chunk cross on the queues for copies, while the devices compute" : "");
 }
 
 inline std::string json(std::size_t index, const stage& of, std::span<const std::string> devices) {
@@ -49,7 +51,7 @@ inline std::string json(std::size_t index, const stage& of, std::span<const std:
                   : "{\"type\":\"f32\",\"width\":" + std::to_string(t.config->hidden_size) + ",\"token_bytes\":" +
                         std::to_string(token.bytes()) + ",\"chunk_tokens\":" + std::to_string(chunk.rows) +
                         ",\"chunk_bytes\":" + std::to_string(chunk.bytes()) +
-                        ",\"wait\":" + explanation::quoted(crossing_wait(index)) + "}") +
+                        ",\"wait\":" + explanation::quoted(crossing_wait(index, chunk)) + "}") +
          ",\"plan\":" + explain_json(t, t.model) + "}";
 }
 
@@ -68,7 +70,8 @@ inline std::string explain_cut(std::span<const std::shared_ptr<const stage>> sta
            number(t.weight_bytes()) + ", cache " + number(t.cache_bytes()) + " (" + number(t.context) + " positions, " +
            std::string(kernels::cache_codec_of(t.cache_element).name) + "), arena and state " + number(rest) + '\n';
     if (i + 1 == stages.size()) break;
-    out += "crosses: " + explanation::crossing_rows(t) + "\n  " + explanation::crossing_wait(i) + '\n';
+    out += "crosses: " + explanation::crossing_rows(t) + "\n  " +
+           explanation::crossing_wait(i, crossing_of(t, t.prefill)) + '\n';
   }
   return out;
 }

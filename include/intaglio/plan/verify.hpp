@@ -8,6 +8,7 @@
 #include <array>
 
 #include "intaglio/kernels/state.hpp"
+#include "intaglio/plan/crossing.hpp"
 #include "intaglio/plan/dispatch_demands.hpp"
 #include "intaglio/plan/exchange.hpp"
 #include "intaglio/plan/order.hpp"
@@ -185,8 +186,8 @@ constexpr bool lives(const sequence& s, const dispatch& d, std::uint32_t index, 
   return true;
 }
 
-/// Whether rows of the stream that cross a cut are in a value that lives when they are copied. Rows that are copied in
-/// must live from the first dispatch on; rows that are copied out, until after the last one.
+/// Whether rows of the stream cross a cut in the right order, and are in a value that lives when they are copied. Rows
+/// that are copied in must live from the first dispatch on; rows that are copied out, until after the last one.
 constexpr bool crosses(const table& t, const sequence& s, text<256>& out) {
   const std::uint64_t rows = std::uint64_t{4} * s.max_tokens * t.config->hidden_size;
   const auto last = static_cast<std::uint32_t>(s.prologue.size() + s.period.size() + s.epilogue.size());
@@ -199,6 +200,8 @@ constexpr bool crosses(const table& t, const sequence& s, text<256>& out) {
                offset, ", found none");
     return false;
   };
+  if (!s.takes_stream && !s.gives_stream) return true;
+  if (out = verify_crossing(crossing_way_of(s.max_tokens)); !out.empty()) return false;
   return (!s.takes_stream || lives_at(s.stream_in_offset, 0)) && (!s.gives_stream || lives_at(s.residual_offset, last));
 }
 

@@ -45,10 +45,9 @@ class front_batch_stage {
 
  private:
   void run(stage_message& message) {
-    run_->ends().supply(message.payload);
+    run_->ends().supply(message.bytes);
     const std::uint32_t tokens = run_call(*run_, message.words, budget_ms_);
-    const auto rows = run_->ends().given(tokens);
-    message.payload.assign(rows.begin(), rows.end());
+    message.hold(run_->ends().given(tokens));
   }
 
   std::shared_ptr<const plan::stage> plan_;

@@ -42,7 +42,8 @@ class front_stage {
   /// @param prove whether to compare kernels that are made later with the reference
   front_stage(const gpu::device& on, std::shared_ptr<const plan::stage> plan,
               std::unique_ptr<gpu::pipeline_cache> cache, std::unique_ptr<executor> run, double budget_ms, bool prove)
-      : plan_(std::move(plan)), budget_ms_(budget_ms), prove_(prove), cache_(std::move(cache)), run_(std::move(run)) {
+      : plan_(std::move(plan)), budget_ms_(budget_ms), prove_(prove), poll_(stage_poll(on)), cache_(std::move(cache)),
+        run_(std::move(run)) {
     auto ends = std::make_unique<stage_crossing>(on, run_->table(), run_->state());
     ends_ = ends.get();
     run_->join(std::move(ends));
@@ -51,19 +52,22 @@ class front_stage {
   /// The executor that runs the stage, for its plan and counters.
   const executor& stage_executor() const noexcept { return *run_; }
 
-  /// Runs the passes that arrive until the link ends. It begins the next pass before it passes on the rows of the
-  /// current one. A failure goes to the last stage instead of the rows; the next pass is tried again.
+  /// Runs the passes that arrive until the link ends. It begins the next pass as soon as that arrives, also while the
+  /// device computes the current one. Behind a decode pass none arrives, since its token is not drawn yet. A failure
+  /// goes to the last stage instead of the rows; the next pass is tried again.
   void serve(stage_link& in, stage_link& out) noexcept {
     stage_message message;
-    for (pass_under_way last;;) {
-      if (last.is_there && !in.ready()) {  // no other pass to begin meanwhile
-        if (!hand_on(last, message, out)) break;
-        continue;
+    pass_under_way current, next;
+    for (;;) {
+      if (!next.is_there && (!current.is_there || in.ready())) {
+        if (!in.take(message)) break;
+        (current.is_there ? next : current) = begin(message);
+      } else if (next.is_there || current.kind == pass_kind::decode || has_ended(current)) {
+        if (!hand_on(current, message, out)) break;
+        std::swap(current, next);
+      } else {
+        wait_for([&] { return in.ready() || has_ended(current); });
       }
-      if (!in.take(message)) break;
-      pass_under_way next = begin(message);
-      if (last.is_there && !hand_on(last, message, out)) break;
-      last = std::move(next);
     }
     in.end(), out.end();
   }
@@ -78,9 +82,24 @@ class front_stage {
     std::exception_ptr failure;
   };
 
+  /// Whether hand_on() would not wait for a pass.
+  bool has_ended(const pass_under_way& of) noexcept {
+    try {
+      return of.failure || run_->has_ended(of.number);
+    } catch (...) {  // hand_on() reports it
+      return true;
+    }
+  }
+  /// Polls until something happens, after a while seldom, or for at most a second.
+  template <class Happens>
+  void wait_for(const Happens& happens) const {
+    if (poll_for(poll_, happens)) return;
+    for (int i = 0; i < 10'000 && !happens(); ++i) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+
   /// Submits a pass.
   pass_under_way begin(stage_message& message) noexcept {
-    slot_ = (slot_ + 1) % stage_crossing::ways_out;
+    slot_ = (slot_ + 1) % stage_crossing::slot_count;
     pass_under_way out{true, message.kind, message.position, message.count, slot_, 0, message.failure};
     try {
       if (!message.failure) gpu::translated([&] { submit(message); });
@@ -96,8 +115,8 @@ class front_stage {
     if (message.kind == pass_kind::verify || message.kind == pass_kind::verify_short)
       run_->prepare_verify(prove_, cache_.get());
     tokens_.assign(message.count, 0);
-    if (run_->table().decode.takes_stream) ends_->supply(message.payload);
-    else std::memcpy(tokens_.data(), message.payload.data(), (std::min)(message.payload.size(), 4 * tokens_.size()));
+    if (run_->table().decode.takes_stream) ends_->supply(message.bytes);
+    else std::memcpy(tokens_.data(), message.bytes.data(), (std::min)(message.bytes.size(), 4 * tokens_.size()));
     ends_->give_to(slot_);
     run_->begin(message.kind, message.position, tokens_, {}, 1);
     while (run_->pending()) {
@@ -112,15 +131,15 @@ class front_stage {
       if (!of.failure)
         gpu::translated([&] {
           run_->finish(of.number);
-          auto rows = ends_->given(of.slot, of.count);
-          if (of.kind == pass_kind::decode && is_blank(rows) && run_->leave_resident(prove_)) rows = decode_anew(of);
-          message.payload.assign(rows.begin(), rows.end());
+          message.bytes = ends_->given(of.kind, of.slot, of.count, run_->end_of(of.number));
+          if (of.kind == pass_kind::decode && is_blank(message.bytes) && run_->leave_resident(prove_))
+            message.bytes = decode_anew(of);
         });
     } catch (...) {
       run_->drop();
       of.failure = std::current_exception();
     }
-    if (of.failure) message.payload.clear();
+    if (of.failure) message.bytes = {};
     message.failure = std::exchange(of.failure, nullptr);
     of.is_there = false;
     return out.put(message);
@@ -144,12 +163,13 @@ class front_stage {
       run_->submit(budget_ms_, executor::max_buffers);
     }
     run_->drain();
-    return ends_->given(of.slot, of.count);
+    return ends_->given(of.kind, of.slot, of.count, run_->end_of(run_->last_submission()));
   }
 
   std::shared_ptr<const plan::stage> plan_;
   double budget_ms_;
   bool prove_;
+  std::chrono::microseconds poll_;
   std::unique_ptr<gpu::pipeline_cache> cache_;  ///< run_ notes in it what it has proven
   stage_crossing* ends_ = nullptr;              ///< run_'s
   std::unique_ptr<executor> run_;
@@ -203,11 +223,17 @@ class stage_threads {
   std::vector<std::thread> threads_;
 };
 
+/// Number of passes that keep every stage busy: one in each, and one more, which the first stage begins before it hands
+/// on its current one.
+constexpr std::size_t passes_to_ask(std::size_t stages) {
+  return (std::min)(stages + 1, std::size_t{plan::most_asked_passes});
+}
+
 /// Connects earlier stages to the runner of the last one, which is not joined yet.
 inline std::shared_ptr<const stage_threads<front_stage>> join_stages(const gpu::device& on, executor& last,
                                                                      std::vector<std::unique_ptr<front_stage>> fronts) {
   using threads_of = stage_threads<front_stage>;
-  const std::size_t room = fronts.size() + 1;  // this number of passes keeps every stage busy
+  const std::size_t room = passes_to_ask(fronts.size() + 1);
   const auto threads = std::make_shared<threads_of>(std::move(fronts), room, stage_poll(on));
   last.join(std::make_unique<stage_crossing>(on, last.table(), last.state(), threads_of::ends(threads)));
   return threads;

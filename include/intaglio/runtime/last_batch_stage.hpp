@@ -33,7 +33,7 @@ class asked_calls {
   number ask(batch_call what, std::span<const std::uint32_t> its) {
     while (!has_room()) take();
     words_.take(what, its, message_.words);
-    message_.payload.clear();
+    message_.bytes = {};
     message_.failure = nullptr;
     under_way_.push_back(++last_);
     if (!before_.asked->put(message_)) refuse_end();
@@ -50,7 +50,7 @@ class asked_calls {
       taken_ = std::move(found->message);
       came_.erase(found);
       if (taken_.failure) std::rethrow_exception(std::exchange(taken_.failure, nullptr));
-      return taken_.payload;
+      return taken_.bytes;
     }
   }
   /// Drops a call, whose result is no longer wanted.

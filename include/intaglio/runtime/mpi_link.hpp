@@ -185,7 +185,7 @@ class mpi_link final : public stage_link {
     parcel next = std::exchange(spare_, {});
     header of{state::passes, message.kind, message.position, message.count, 0};
     if (message.failure) of.what = write_failure(message);
-    std::swap(next.rows, message.payload);
+    next.rows.assign(message.bytes.begin(), message.bytes.end());
     message.failure = nullptr;
     of.bytes = next.rows.size();
     send(std::move(next), of, message.words);
@@ -202,6 +202,7 @@ class mpi_link final : public stage_link {
       MPI_Recv(message.payload.data() + at, static_cast<int>((std::min)(piece, message.payload.size() - at)), MPI_BYTE,
                ranks_.before(), tag, ranks_.handle(), MPI_STATUS_IGNORE);
     }
+    message.bytes = message.payload;
     message.failure = read_failure(of.what, message.payload);
     if (of.what == state::ended) ended_ = true;
     return !ended_;
@@ -312,7 +313,7 @@ class mpi_link final : public stage_link {
     }
     if (!text.starts_with("rank ")) text = "rank " + std::to_string(ranks_.rank()) + ": " + std::string(runs) + text;
     const auto bytes = std::as_bytes(std::span(text));
-    message.payload.assign(bytes.begin(), bytes.end());
+    message.hold(bytes);
     return out;
   }
   static std::exception_ptr read_failure(state what, std::span<const std::byte> payload) {

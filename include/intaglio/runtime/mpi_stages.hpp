@@ -163,7 +163,7 @@ inline basic_session mpi_session(const mpi_ranks& ranks, const gpu::device& on,
     body->run = std::move(run);
     body->run->join(std::make_unique<runtime::stage_crossing>(
         on, body->run->table(), body->run->state(),
-        runtime::ranks_before(ranks, limit, static_cast<std::size_t>(ranks.size()))));
+        runtime::ranks_before(ranks, limit, runtime::passes_to_ask(static_cast<std::size_t>(ranks.size())))));
     return basic_session(std::move(body));
   });
 }

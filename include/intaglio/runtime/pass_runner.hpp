@@ -36,6 +36,14 @@ struct pass_job {
   bool penalised = false;  ///< its sampler reads the history
 };
 
+/// The command buffers of one submission: the first `buffers` of the runner's buffers_.
+struct batch_of_commands {
+  std::size_t buffers = 0;
+  std::uint32_t segments = 0, passes = 0;
+  pass_job behind;         ///< the job when it was submitted
+  gpu::queue_point after;  ///< what the submission waits for
+};
+
 /// Runs one job at a time: a mailbox (position, tokens, sampling) and some passes of one sequence. Its submissions may
 /// be on the device while the host reads tokens of earlier ones. Used by one thread.
 class pass_runner : public pass_recordings {
@@ -123,7 +131,8 @@ class pass_runner : public pass_recordings {
       if (!pending()) return;
       stamped = stamped && takes_times_ && flights_.empty() && !stamps_.empty();
       next = collect(budget_ms, ends_ ? 1 : max_passes, stamped);
-      number = queue_.submit({buffers_.data(), next.buffers}, sequence(job_.kind).segments[job_.segment].name());
+      number =
+          queue_.submit({buffers_.data(), next.buffers}, sequence(job_.kind).segments[job_.segment].name(), next.after);
     } catch (...) {
       sample_ = {};
       recurrent_.positions().lose_all();
@@ -192,6 +201,14 @@ class pass_runner : public pass_recordings {
   }
   /// Number of the job's last submission, for finish().
   std::uint64_t last_submission() const noexcept { return box_used_[job_.box]; }
+  /// The end of a submission, for other queues of the device.
+  gpu::queue_point end_of(std::uint64_t number) const noexcept { return queue_.end_of(number); }
+  /// Whether a submission and those before it are done. A caller that waits for them asks often. @error device_lost
+  bool has_ended(std::uint64_t number) {
+    while (!flights_.empty() && flights_.oldest().number <= number && queue_.finished(flights_.oldest().number))
+      retire(true);
+    return flights_.empty() || flights_.oldest().number > number;
+  }
   /// Waits for a submission and those before it. @error device_lost
   void finish(std::uint64_t number) {
     while (!flights_.empty() && flights_.oldest().number <= number) wait();
@@ -246,24 +263,19 @@ class pass_runner : public pass_recordings {
     return takes_times_ && !sample_.taken && segments_left >= of.size() &&
            clock_of(kind).is_due(of.speed, of.size(), budget_ms) && timed(kind, job_.greedy, is_long).plan != nullptr;
   }
-  /// The command buffers of one submission: the first `buffers` of buffers_.
-  struct batch_of_commands {
-    std::size_t buffers = 0;
-    std::uint32_t segments = 0, passes = 0;
-    pass_job behind;  ///< the job when it was submitted
-  };
   /// Segments of the job that fit into the budget, and at most `max_passes` whole passes.
   batch_of_commands collect(double budget_ms, std::uint32_t max_passes, bool stamped) {
     const recorded_sequence& of = sequence(job_.kind);  // valid for both forms: they have the same segments
     std::uint32_t left =
         (std::min)(of.speed.allowed(budget_ms), max_buffers - 1 - 2 * std::uint32_t{stage_ends::most_commands});
-    batch_of_commands out{0, 0, 0, job_};
+    batch_of_commands out{0, 0, 0, job_, {}};
     pass_job& at = out.behind;
     if (stamped) buffers_[out.buffers++] = stamps_.first();
     if (take_back_ != nullptr) buffers_[out.buffers++] = take_back_;
     if (job_.feed) buffers_[out.buffers++] = feeds_[job_.box].handle();
     at.feed = false;
-    if (ends_ && job_.segment == 0) cross_in(out.buffers);
+    if (ends_ && job_.segment == 0)
+      out.buffers += ends_->before(job_.kind, job_.box, job_.penalised, buffers_.data() + out.buffers, out.after);
     while (left != 0 && at.pass < at.passes && out.passes < max_passes) {
       const bool is_long = this->is_long(job_.kind, job_.end - 1 + at.pass),
                  times = at.segment == 0 && wants_times(job_.kind, is_long, of, left, budget_ms);
@@ -286,17 +298,12 @@ class pass_runner : public pass_recordings {
         at.segment = 0;
         ++at.pass;
         ++out.passes;
-        if (ends_) cross_out(out.buffers);
+        if (ends_) out.buffers += ends_->behind(job_.kind, buffers_.data() + out.buffers);
       }
     }
     if (stamped) buffers_[out.buffers++] = stamps_.last();
     return out;
   }
-  /// Adds the commands that copy the stream in or out.
-  [[gnu::cold]] void cross_in(std::size_t& used) {
-    used += ends_->before(job_.kind, job_.box, job_.penalised, buffers_.data() + used);
-  }
-  [[gnu::cold]] void cross_out(std::size_t& used) { used += ends_->behind(job_.kind, buffers_.data() + used); }
   /// Decode of a last stage: the first stage feeds the token that the previous pass drew.
   [[gnu::cold]] void ask_for_drawn() {
     drain_flights();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The input and output of a stage's passes on one device: rows of the stream cross host memory that the device reads
-// and writes, by copies that are recorded once.
+// The input and output of a stage's passes on one device: asks the earlier stages for passes, and brings rows of the
+// stream in and out (stage_rows.hpp).
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -20,6 +20,7 @@
 #include "intaglio/runtime/pass_runner.hpp"
 #include "intaglio/runtime/stage_ends.hpp"
 #include "intaglio/runtime/stage_link.hpp"
+#include "intaglio/runtime/stage_rows.hpp"
 
 namespace intaglio::runtime {
 
@@ -31,29 +32,27 @@ struct stages_before {
 
 class stage_crossing final : public stage_ends {
  public:
-  static constexpr std::size_t ways_out = pass_runner::max_in_flight;
+  static constexpr std::size_t slot_count = stage_rows::slot_count;  ///< for rows that leave
 
   /// @param state of the runner, outlives this  @param before stages before a session's own stage; empty: rows are
   ///   supplied
   /// @error out_of_memory, device_lost
   stage_crossing(const gpu::device& on, const plan::table& of, const gpu::buffer& state, stages_before before = {})
-      : device_(on), table_(&of), before_(std::move(before)), row_bytes_(std::uint64_t{4} * of.config->hidden_size),
-        box_bytes_(row_bytes_ * (std::max)({of.prefill.max_tokens, of.logits.max_tokens, of.verify.max_tokens})) {
-    if (of.decode.takes_stream)
-      incoming_ = gpu::buffer(on, boxes * box_bytes_, gpu::placement::host, "rows that cross into a stage");
-    if (of.decode.gives_stream)
-      outgoing_ = gpu::buffer(on, ways_out * box_bytes_, gpu::placement::readback, "rows that cross out of a stage");
+      : device_(on), table_(&of), before_(std::move(before)), rows_(on, of) {
+    before_.room = (std::min)(before_.room, slot_count);
     if (before_.asked) make_history(state);
   }
 
   /// Sets the rows of the next pass, where there are no stages to ask. @param rows outlive the call of before()
   void supply(std::span<const std::byte> rows) noexcept { supplied_ = rows; }
-  /// Chooses the memory for the rows of the next pass: one of `ways_out` slots, so that the rows of the previous pass
+  /// Chooses the memory for the rows of the next pass: one of `slot_count` slots, so that the rows of earlier passes
   /// can be read meanwhile.
   void give_to(std::size_t slot) noexcept { slot_ = slot; }
-  /// f32 [tokens, hidden_size] of the last pass that wrote to a slot; the pass must be done.
-  std::span<const std::byte> given(std::size_t slot, std::uint32_t tokens) const {
-    return outgoing_.mapped().subspan(slot * box_bytes_, tokens * row_bytes_);
+  /// f32 [tokens, hidden_size] of the last pass that wrote to a slot. @param pass the end of the pass, which is done
+  /// @error device_lost, out_of_memory
+  std::span<const std::byte> given(pass_kind kind, std::size_t slot, std::uint32_t tokens,
+                                   const gpu::queue_point& pass) {
+    return rows_.bring(kind, slot, tokens, pass);
   }
 
   void ask(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens) override {
@@ -81,15 +80,14 @@ class stage_crossing final : public stage_ends {
     }
     return at;
   }
-  std::size_t before(pass_kind kind, std::size_t box, bool penalised, VkCommandBuffer* into) override {
-    const recordings& its = of_[static_cast<std::size_t>(kind)];
-    if (its.in[0].handle() == nullptr) return 0;
+  std::size_t before(pass_kind kind, std::size_t box, bool penalised, VkCommandBuffer* into,
+                     gpu::queue_point& after) override {
+    if (!rows_.takes(kind)) return 0;
     if (before_.asked) {
       receive();
-      supplied_ = taken_.payload;
+      supplied_ = taken_.bytes;
     }
-    std::memcpy(incoming_.mapped().data() + box * box_bytes_, supplied_.data(), supplied_.size());
-    into[0] = its.in[box].handle();
+    into[0] = rows_.enter(kind, box, supplied_, after);
     if (!penalised || !before_.asked) return 1;
     const std::size_t bytes = history_.size() * 4;
     std::memcpy(history_memory_.mapped().data() + box * bytes, history_.data(), bytes);
@@ -97,34 +95,15 @@ class stage_crossing final : public stage_ends {
     return 2;
   }
   std::size_t behind(pass_kind kind, VkCommandBuffer* into) override {
-    const recordings& its = of_[static_cast<std::size_t>(kind)];
-    if (its.out[slot_].handle() == nullptr) return 0;
-    into[0] = its.out[slot_].handle();
-    return 1;
+    into[0] = rows_.leave(kind, slot_);
+    return into[0] == nullptr ? 0 : 1;
   }
   void record(pass_kind kind, const plan::sequence& of, const gpu::buffer& arena) override {
-    recordings made;
-    const std::uint64_t bytes = row_bytes_ * of.max_tokens;
-    const std::string owner = std::string(of.name) + " of " + model_name(*table_);
-    for (std::size_t box = 0; of.takes_stream && box < boxes; ++box) {
-      gpu::recorder to(device_, "rows into " + owner);
-      to.copy(incoming_, box * box_bytes_, arena, of.stream_in_offset, bytes);
-      made.in[box] = to.finish();
-    }
-    for (std::size_t slot = 0; of.gives_stream && slot < ways_out; ++slot) {
-      gpu::recorder to(device_, "rows out of " + owner);
-      to.copy(arena, of.residual_offset, outgoing_, slot * box_bytes_, bytes);
-      made.out[slot] = to.finish();
-    }
-    of_[static_cast<std::size_t>(kind)] = std::move(made);
+    rows_.record(kind, of, arena);
   }
 
  private:
-  static constexpr std::size_t boxes = pass_runner::mailboxes;
-  struct recordings {
-    std::array<gpu::recording, boxes> in;
-    std::array<gpu::recording, ways_out> out;
-  };
+  static constexpr std::size_t boxes = stage_rows::boxes;
   /// A pass that the earlier stages were asked for and whose rows were not taken yet.
   struct pass {
     pass_kind kind;
@@ -154,8 +133,7 @@ class stage_crossing final : public stage_ends {
     message_.kind = kind;
     message_.position = position;
     message_.count = static_cast<std::uint32_t>(tokens.size());
-    message_.payload.resize(tokens.size_bytes());
-    std::memcpy(message_.payload.data(), tokens.data(), tokens.size_bytes());
+    message_.hold(std::as_bytes(tokens));
     asked_.push_back({kind, position, {tokens.begin(), tokens.end()}, false});
     if (!before_.asked->put(message_)) refuse_end();
   }
@@ -180,10 +158,9 @@ class stage_crossing final : public stage_ends {
   gpu::device device_;
   const plan::table* table_;
   stages_before before_;
-  std::uint64_t row_bytes_, box_bytes_;
-  gpu::buffer incoming_, outgoing_, history_memory_;
+  stage_rows rows_;
+  gpu::buffer history_memory_;
   std::array<gpu::recording, boxes> history_copies_;
-  std::array<recordings, pass_kinds> of_;
   std::vector<std::uint32_t> history_, ids_;
   std::deque<pass> asked_;
   stage_message message_, taken_;

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "intaglio/gpu/memory.hpp"
+#include "intaglio/gpu/queue.hpp"
 #include "intaglio/plan/table.hpp"
 #include "intaglio/runtime/pass_kind.hpp"
 
@@ -33,9 +34,11 @@ class stage_ends {
                                   std::uint32_t chunk) = 0;
   /// Waits for the rows of the pass that was asked for and writes them where its commands read them.
   /// @param box index of the mailbox, whose last use is done  @param penalised whether the sampler reads the history
+  /// @param after set to what the submission waits for, if the rows arrive on another queue
   /// @return number of command buffers, written to `into`, that run before the pass  @error the error of an earlier
   ///   stage
-  virtual std::size_t before(pass_kind kind, std::size_t box, bool penalised, VkCommandBuffer* into) = 0;
+  virtual std::size_t before(pass_kind kind, std::size_t box, bool penalised, VkCommandBuffer* into,
+                             gpu::queue_point& after) = 0;
   /// @return number of command buffers, written to `into`, that run behind the pass
   virtual std::size_t behind(pass_kind kind, VkCommandBuffer* into) = 0;
   /// Records the copies of a kind of pass. @param arena with which its sequence is recorded

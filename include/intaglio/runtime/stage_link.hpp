@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -19,15 +20,23 @@
 
 namespace intaglio::runtime {
 
-/// A pass over `count` tokens. Payload: u32 [count] of token ids for the first stage, f32 [count, hidden_size] for the
+/// A pass over `count` tokens. Bytes: u32 [count] of token ids for the first stage, f32 [count, hidden_size] for the
 /// others. If the pass failed in a stage, the failure is passed on instead. Calls of a batch are `words`
-/// (batch_calls.hpp), whose payload is only rows.
+/// (batch_calls.hpp), whose bytes are only rows.
 struct stage_message {
   pass_kind kind = pass_kind::decode;
   std::uint32_t position = 0, count = 0;
+  /// of the payload, or of memory that the sender keeps until the receiver has begun the pass
+  std::span<const std::byte> bytes;
   std::vector<std::byte> payload;
   std::vector<std::uint32_t> words;
   std::exception_ptr failure;
+
+  /// Copies bytes into the payload.
+  void hold(std::span<const std::byte> from) {
+    payload.assign(from.begin(), from.end());
+    bytes = payload;
+  }
 };
 
 /// A link from one stage to the next, used by one thread at each end.
