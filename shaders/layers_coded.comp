@@ -123,6 +123,7 @@ uint packed(ivec4 q) {
   return (uint(q.x) & 255u) | (uint(q.y) & 255u) << 8 | (uint(q.z) & 255u) << 16 | uint(q.w) << 24;
 }
 int sum_of(ivec4 q) { return (q.x + q.y) + (q.z + q.w); }
+#define LONG_SHIFTS
 #include "codec_places.glsl"
 #if DENSE_ALONE  // f16 and bf16 leave registers for more rounds
 #undef dense
@@ -141,7 +142,7 @@ int sum_of(ivec4 q) { return (q.x + q.y) + (q.z + q.w); }
 // kernels::hint_loops says which is faster for a codec.
 #define BY_CODEC [[dependency_infinite]]
 #define EACH_UNROLLED [[unroll]]
-#define sums_by_byte (codec == codec_q4_0 || codec == codec_q4_1)
+#define sums_by_byte (codec == codec_q4_0 || codec == codec_q4_1 || codec == codec_q4_k)
 #include "coded_product.glsl"
 #define attention_window window
 #define attention_ring 0u
@@ -174,7 +175,7 @@ const uint argument_rope = 10u, argument_k_norm = 11u, argument_after_attention 
 
 const uint qkv = 0u, projection = 1u, gate_up = 2u,
            down = 3u,  // products of a layer; attention is behind the first
-    only_values = 4u;  // v's, if it is not part of the first
+    only_values = 4u;  // v's, or k's and v's, if they are not part of the first
 // plan/resident.hpp has the same numbers, and chooses shapes for which they suffice.
 const uint threads = 512u, members = threads / 32u;  // per workgroup: invocations, subgroups
 const uint most_spans = (context + span_positions - 1u) / span_positions, partial_quads = quads + 1u;
@@ -279,18 +280,16 @@ uint64_t next_weight_of(uint layer, uint product, uint shift) {
 uint columns_of(uint product) {
   return product == projection ? q_size : product == down ? intermediate_size : hidden_size;
 }
-// `apart`: whether the product is that of q and k alone, as v has a matrix of its own.
+// `apart`: whether the product lacks v's rows, or k's and v's, which have a matrix of their own.
 #if MIXED
 bool apart;
 #include "layer_codecs.glsl"
-#else
-#define apart false
 #endif
 uint pairs_of(uint product) {
 #if MIXED
-  if (product == only_values) return kv_size / 2u;
+  if (product == only_values) return apart_rows() / 2u;
+  if (apart && product == qkv) return (q_size + 2u * kv_size - apart_rows()) / 2u;
 #endif
-  if (apart && product == qkv) return (q_size + kv_size) / 2u;
 #if EXPERTS
   if (product == gate_up) return experts_used * intermediate_size;
 #endif
@@ -516,7 +515,7 @@ void finish_pair(uint64_t to, uint product, uint own, uint pair, vec2 y) {
 #endif
 #if MIXED
   if (product == only_values) {
-    SharedPairs(to).at[(q_size + kv_size) / 2u + pair] = written(y);
+    SharedPairs(to).at[(q_size + 2u * kv_size - apart_rows()) / 2u + pair] = written(y);
     return;
   }
 #endif
@@ -566,11 +565,17 @@ uint staged_before(uint product, uint item) {
 
 void stage(uint count, uint coded, uint first, uint end, bool part);
 #if MIXED
-// The last subgroups take all rows of v's own matrix: enough that they need no more turns than the others.
+// The last subgroups take all rows of v's own matrix: enough that they need no more turns than the others. If it has
+// k's rows too, they are as many as q's rows leave.
 const uint most_values = (kv_size / 2u + parts - 1u) / parts,
            most_heads = ((q_size + kv_size) / 2u + parts - 1u) / parts,
            turns_apart = (most_values + most_heads + members - 1u) / members,
            value_members = (most_values + turns_apart - 1u) / turns_apart;
+const uint most_both = (kv_size + parts - 1u) / parts, most_queries = (q_size / 2u + parts - 1u) / parts,
+           turns_of_both = (most_both + most_queries + members - 1u) / members,
+           beside_queries = members - (most_queries + turns_of_both - 1u) / turns_of_both,
+           both_members = beside_queries > 0u ? beside_queries : 1u;
+uint apart_members() { return keys_apart() ? both_members : value_members; }
 #endif
 struct pair_unit {
   raw_codes row[2];
@@ -751,7 +756,7 @@ void step(uint layer, uint product, bool normalises) {
 #if MIXED
   layer_codecs = codecs_of(layer);
   apart = normalises && product == qkv && values_apart();
-  takes_values = apart && sub >= members - value_members;
+  takes_values = apart && sub >= members - apart_members();
   uint64_t v_weight = place(layer, argument_v);
 #endif
 #if EXPERTS

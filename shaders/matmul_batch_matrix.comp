@@ -94,7 +94,7 @@ void find_inputs(uint first_row, tile_place tile) {
          r = row & 3u;
     row_at[i] = place_in_group(weight, tile.first_group + row / 4u, 0u);
     uint after = codec == codec_q8_0 ? 128u * blocks : codec == codec_q6_k ? 96u * blocks : 64u * blocks;  // the codes
-    factors_at[i] = advanced(row_at[i].group, after + (codec == codec_q4_k   ? 16u * supers * r
+    factors_at[i] = advanced(row_at[i].group, after + (codec == codec_q4_k   ? r / 2u * 32u
                                                        : codec == codec_q4_1 ? 4u * r
                                                                              : r / 2u * 4u));
     row_at[i].quads = advanced(row_at[i].group, (codec == codec_q8_0 ? 32u : 16u) * blocks * r);
@@ -119,7 +119,8 @@ void load_weights(uint first_block) {
     next_codes[i] = load_codes(lane_place(row_at[i].group, advanced(row_at[i].quads, 16u * block),
                                           advanced(row_at[i].pairs, 8u * block), uvec2(0u)),
                                0u);
-    if (codec == codec_q4_k) next_factors[i] = word_quad(Words(advanced(factors_at[i], 16u * (block / 8u))), 0u);
+    if (codec == codec_q4_k)
+      next_factors[i] = six_bit_words(Words(advanced(factors_at[i], 64u * (block / 8u))), 0u, block);
     else next_factors[i].x = Words(advanced(factors_at[i], (codec == codec_q4_1 ? 16u : 8u) * block)).at[0];
     if (codec == codec_q6_k) next_factors[i].z = Words(advanced(factors_at[i], 8u * (block / 8u))).at[2u * blocks];
   }
@@ -135,7 +136,7 @@ void load_x(uint first_block) {
 vec3 own_row_factors(uvec4 own, uint r, uint block) {
   raw_factors raw;
   raw.row[0] = own;
-  return row_factors(raw, codec == codec_q4_1 || codec == codec_q4_k ? 0u : r & 1u, block);
+  return row_factors(raw, codec == codec_q4_1 ? 0u : r & 1u, block);
 }
 uint signed_word(raw_codes raw, uint e) {
   uint word = code_word(raw, e);

@@ -98,7 +98,7 @@ void find_inputs(uint first_row) {
   quads_at = advanced(group_at, (codec == codec_q8_0 ? 32u : 16u) * blocks * own_r);
   pairs_at = advanced(group_at, 8u * blocks * (8u + own_r));
   uint after = codec == codec_q8_0 ? 128u * blocks : codec == codec_q6_k ? 96u * blocks : 64u * blocks;  // the codes
-  factors_at = advanced(group_at, after + (codec == codec_q4_k   ? 16u * supers * own_r
+  factors_at = advanced(group_at, after + (codec == codec_q4_k   ? own_r / 2u * 32u
                                            : codec == codec_q4_1 ? 4u * own_r
                                                                  : own_r / 2u * 4u));
 }
@@ -111,7 +111,7 @@ uint block_at(uint round_) {
 void load_weights(uint round_) {
   uint block = block_at(round_);
   Words quads = Words(advanced(quads_at, 16u * block)), pairs = Words(advanced(pairs_at, 8u * block));
-  Words heads = Words(advanced(factors_at, codec == codec_q4_k   ? 16u * (block / 8u)
+  Words heads = Words(advanced(factors_at, codec == codec_q4_k   ? 64u * (block / 8u)
                                            : codec == codec_q4_1 ? 16u * block
                                                                  : 8u * block)),
         scales = Words(advanced(factors_at, 8u * (block / 8u)));
@@ -120,7 +120,7 @@ void load_weights(uint round_) {
     next_codes[i] = raw_codes(word_quad(quads, at), uvec4(0u));
     if (codec == codec_q8_0) next_codes[i].b = word_quad(quads, at + blocks);
     if (codec == codec_q6_k) next_codes[i].b.xy = word_pair(pairs, 2u * at);
-    if (codec == codec_q4_k) next_factors[i] = word_quad(heads, at);
+    if (codec == codec_q4_k) next_factors[i] = six_bit_words(heads, 4u * at, block);
     else next_factors[i].x = heads.at[4u * at];
     if (codec == codec_q6_k) next_factors[i].z = scales.at[4u * at + 2u * blocks];
   }
@@ -129,7 +129,7 @@ void load_weights(uint round_) {
 vec3 own_row_factors(uvec4 own, uint block) {
   raw_factors raw;
   raw.row[0] = own;
-  return row_factors(raw, codec == codec_q4_1 || codec == codec_q4_k ? 0u : own_r & 1u, block);
+  return row_factors(raw, codec == codec_q4_1 ? 0u : own_r & 1u, block);
 }
 uint signed_word(raw_codes raw, uint e) {
   uint word = code_word(raw, e);

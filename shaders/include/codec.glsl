@@ -25,10 +25,10 @@ const bool is_subtracted = by_halves_of_block && zero_code != 0, signed_table = 
            signed_numbers = code_bits == 8u || signed_table, signed_codes = signed_numbers || is_subtracted;
 const int late_zero = signed_codes ? 0 : zero_code;
 // Bytes of a row's codes and factors, per 32 columns, and bytes of the factors that 256 columns share.
-const uint factor_each = factor_form == FACTOR_HEAD ? 0u : factor_form == FACTOR_BYTE ? 1u : 2u;
+const uint factor_each = factor_form == FACTOR_SIX ? 0u : factor_form == FACTOR_BYTE ? 1u : 2u;
 const uint row_code_bytes = 4u * code_bits,
            factor_bytes = factor_each * (by_halves_of_block ? 2u : 1u) * (has_least ? 2u : 1u),
-           super_bytes = factor_form == FACTOR_HEAD   ? 16u
+           super_bytes = factor_form == FACTOR_SIX    ? 16u
                          : factor_form != FACTOR_BYTE ? 0u
                          : has_least                  ? 4u
                                                       : 2u;
@@ -62,8 +62,8 @@ struct octet {
 struct raw_codes {
   uvec4 a, b;
 };
-// FACTOR_HEAD: row[r] is the head of row r. Else row[0] has the factors of all rows and, if these are f16, the factors
-// that 256 columns share as row[0].zw, or as row[1] if these are two per row.
+// FACTOR_SIX: row[r / 2] has six_bit_words of rows r and r ^ 1. Else row[0] has the factors of all rows and, if these
+// are f16, the factors that 256 columns share as row[0].zw, or as row[1] if these are two per row.
 struct raw_factors {
   uvec4 row[4];
 };
@@ -73,6 +73,24 @@ struct raw_factors {
 struct lane_place {
   uvec2 group, quads, pairs, words;
 };
+// FACTOR_SIX: what 256 columns of two neighbouring rows share, a word for each row, and the two words that have the
+// block's 24 bits. at: index of the first of their eight words, an even number
+uvec4 six_bit_words(Words from, uint at, uint block) {
+  uint behind = 2u + 3u * (block & 7u) / 4u;
+  return uvec4(word_pair(from, at / 2u), from.at[at + behind], from.at[at + min(behind + 1u, 7u)]);
+}
+// d and the number that is subtracted, of the first row or of the second.
+vec2 six_bit_factors(uvec4 words, uint r, uint block) {
+  uint shift = 24u * (block & 7u) & 31u;
+#ifdef LONG_SHIFTS
+  uint bits = uint(packUint2x32(words.zw) >> shift);
+#else
+  uint bits = words.z >> shift | (words.w << 1u) << (31u - shift);
+#endif
+  bits >>= 12u * (r & 1u);
+  precise vec2 both = f16_pair((r & 1u) == 0u ? words.x : words.y) * vec2(bits & 63u, bits >> 6 & 63u);
+  return both;
+}
 uvec2 advanced(uvec2 from, uint bytes) {
   uint carried, low = uaddCarry(from.x, bytes, carried);
   return uvec2(low, from.y + carried);
@@ -107,9 +125,9 @@ raw_factors load_factors(lane_place from, uint block) {
   raw_factors raw;
   [[unroll]] for (uint r = 0u; r < 4u; ++r)
     raw.row[r] = uvec4(0u);
-  if (factor_form == FACTOR_HEAD) {
-    [[unroll]] for (uint r = 0u; r < 4u; ++r)
-      raw.row[r] = word_quad(Words(from.group), row_code_bytes / 4u * blocks + r * supers + block / 8u);
+  if (factor_form == FACTOR_SIX) {
+    [[unroll]] for (uint pair = 0u; pair < 2u; ++pair)
+      raw.row[pair] = six_bit_words(Words(from.group), row_code_bytes * blocks + block / 8u * 16u + 8u * pair, block);
     return raw;
   }
   if (factor_bytes == 4u) raw.row[0] = word_quad(Words(from.quads), row_code_bytes / 4u * blocks);
@@ -195,13 +213,8 @@ vec4 f16_factors(raw_factors raw, uint r, uint block) {
     precise vec2 d = super.x * of_codes, m = super.y * least;
     out_.xy = d * table_unit;
     if (has_least) out_.zw = -m;
-  } else if (factor_form == FACTOR_HEAD) {
-    // Six bits of bytes 4 + k and 8 + k of the head for k below 4; else four bits of byte 8 + k and two of those bytes.
-    uvec4 head = raw.row[r];
-    uint k = block & 7u, shift = 8u * (k & 3u), a = head.y >> shift, b = head.z >> shift, c = head.w >> shift;
-    uint scale = k < 4u ? a & 63u : (c & 15u) | (a >> 2) & 48u;
-    uint minimum = k < 4u ? b & 63u : (c >> 4) & 15u | (b >> 2) & 48u;
-    precise vec2 d = f16_pair(head.x) * vec2(scale, minimum);
+  } else if (factor_form == FACTOR_SIX) {
+    vec2 d = six_bit_factors(raw.row[r >> 1], r, block);
     out_ = vec4(d.xx, -d.yy);
   }
   return out_;

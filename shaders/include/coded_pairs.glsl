@@ -5,8 +5,8 @@
 // Whether products take sums of the input.
 const bool takes_sums = late_zero != 0 || has_least;
 // Bytes of the factors of 32 lanes' units, and of the factors that 256 columns share.
-const uint round_factors = factor_form == FACTOR_HEAD ? 64u : 128u * factor_bytes,
-           supers_each = factor_form == FACTOR_HEAD ? 0u : super_bytes;
+const uint round_factors = factor_form == FACTOR_SIX ? 256u : 128u * factor_bytes,
+           supers_each = factor_form == FACTOR_SIX ? 0u : super_bytes;
 pair_place place_of(uint64_t weight, uint product, uint pair) {
   uint n = units_of(product), s = n / 8u, h = pair & 1u;
   uint bytes = 16u * (dense ? 4u * n * octet_quads : (n * (row_code_bytes + factor_bytes) + s * super_bytes + 3u) / 4u);
@@ -18,11 +18,12 @@ pair_place place_of(uint64_t weight, uint product, uint pair) {
   out_.upper = group + uint64_t(16u * (code_bits & 4u) * n + (2u * h * n + lane) * 8u);
   out_.lowest = group + uint64_t(16u * (code_bits & 6u) * n + (2u * h * n + lane) * 4u);
   out_.factors =
-      group + uint64_t(4u * row_code_bytes * n + (factor_form == FACTOR_HEAD ? (2u * h * s + lane / 8u) * 16u
-                                                  : factor_bytes == 1u       ? 4u * lane
-                                                                             : (4u * lane + 2u * h) * factor_bytes));
+      group + uint64_t(4u * row_code_bytes * n + (factor_form == FACTOR_SIX ? lane / 8u * 64u + 32u * h
+                                                  : factor_bytes == 1u      ? 4u * lane
+                                                                            : (4u * lane + 2u * h) * factor_bytes));
   out_.factors_shift = 16u * h;
   out_.more = group + uint64_t(4u * (row_code_bytes + factor_bytes) * n + (lane / 8u * 4u + 2u * h) * supers_each);
+  if (factor_form == FACTOR_SIX) out_.more = out_.factors + uint64_t(8u + 3u * (lane & 7u) / 4u * 4u);
   return out_;
 }
 // The address some rounds further.
@@ -31,7 +32,7 @@ pair_place behind(pair_place from, uint rounds) {
   from.upper += uint64_t(rounds * 256u);
   from.lowest += uint64_t(rounds * 128u);
   from.factors += uint64_t(rounds * round_factors);
-  from.more += uint64_t(rounds * 16u * supers_each);
+  from.more += uint64_t(factor_form == FACTOR_SIX ? rounds * round_factors : rounds * 16u * supers_each);
   return from;
 }
 
@@ -43,8 +44,8 @@ pair_unit load_pair(pair_place from, uint k, uint round) {
     from.codes -= uint64_t(back * 16u * (dense ? octet_quads : 1u));
     from.upper -= uint64_t(back * 8u);
     from.lowest -= uint64_t(back * 4u);
-    from.factors -= uint64_t(factor_form == FACTOR_HEAD ? supers_back * 16u : back * 4u * factor_bytes);
-    from.more -= uint64_t(supers_back * 4u * supers_each);
+    from.factors -= uint64_t(factor_form == FACTOR_SIX ? supers_back * 64u : back * 4u * factor_bytes);
+    from.more -= uint64_t(supers_back * (factor_form == FACTOR_SIX ? 64u : 4u * supers_each));
   }
   pair_unit unit;
   [[unroll]] for (uint r = 0u; r < 4u; ++r)
@@ -62,9 +63,11 @@ pair_unit load_pair(pair_place from, uint k, uint round) {
     if ((code_bits & 1u) != 0u) unit.row[r].b.z = Words(from.lowest + uint64_t(4u * r * n)).at[k * 32u];
   }
   // The factors of both rows are adjacent.
-  if (factor_form == FACTOR_HEAD) {
-    unit.factors.row[0] = WordQuads(from.factors).at[k * 4u];
-    unit.factors.row[1] = WordQuads(from.factors + uint64_t(2u * n)).at[k * 4u];
+  if (factor_form == FACTOR_SIX) {  // six_bit_words
+    uint further = (lane & 7u) < 7u ? 4u : 0u;
+    unit.factors.row[0].xy = WordPairs(from.factors).at[k * 32u];
+    unit.factors.row[0].z = Words(from.more).at[k * 64u];
+    unit.factors.row[0].w = Words(from.more + uint64_t(further)).at[k * 64u];
   } else if (factor_bytes == 4u) {
     unit.factors.row[0].xy = WordPairs(from.factors).at[k * 64u];
   } else if (factor_bytes == 2u) {

@@ -14,12 +14,13 @@ uvec2 dense_f16(uvec2 w) {
                               : uvec2(rounded(a.x, b.x), rounded(a.y, b.y));
 }
 
-// The factors of a block of a group's row r, as stored. FACTOR_HEAD: the head. Else x has its factors; if blocks have
-// one f16 or bf16 factor, x is the word of two rows' factors. With FACTOR_BYTE the factor that 256 columns share is in
-// x, above the block's 8 or 16 bits, or in y.
-const bool wide_factor = factor_form == FACTOR_HEAD || super_bytes == 4u;  // x is not all of it
+// The factors of a block of a group's row r, as stored. FACTOR_SIX: six_bit_words. Else x has its factors; if blocks
+// have one f16 or bf16 factor, x is the word of two rows' factors. With FACTOR_BYTE the factor that 256 columns share
+// is in x, above the block's 8 or 16 bits, or in y.
+const bool wide_factor = factor_form == FACTOR_SIX || super_bytes == 4u;  // x is not all of it
 uvec4 load_factor(Words group, uint r, uint block) {
-  if (factor_form == FACTOR_HEAD) return word_quad(group, row_code_bytes / 4u * blocks + r * supers + block / 8u);
+  if (factor_form == FACTOR_SIX)
+    return six_bit_words(group, row_code_bytes * blocks + block / 8u * 16u + r / 2u * 8u, block);
   uint word = 0u, super = 0u;
   if (factor_bytes == 4u) word = group.at[row_code_bytes * blocks + 4u * block + r];
   if (factor_bytes == 2u) word = group.at[row_code_bytes * blocks + 2u * block + r / 2u];
@@ -60,13 +61,8 @@ block_factors factors_of(uvec4 factor, uint r, uint block) {
       by.m = by.upper_m = two_of(-super.y * float(factor.x >> (by_halves_of_block ? 16u : 8u) & 255u));
       if (by_halves_of_block) by.upper_m = two_of(-super.y * float(factor.x >> 24));
     }
-  } else if (factor_form == FACTOR_HEAD) {
-    // In the same way as f16_factors.
-    uint k = block & 7u, shift = 8u * (k & 3u), first = factor.y >> shift, second = factor.z >> shift,
-         third = factor.w >> shift;
-    uint scale = k < 4u ? first & 63u : (third & 15u) | (first >> 2) & 48u;
-    uint minimum = k < 4u ? second & 63u : (third >> 4) & 15u | (second >> 2) & 48u;
-    vec2 both = unpackHalf2x16(factor.x) * vec2(scale, minimum);
+  } else if (factor_form == FACTOR_SIX) {
+    vec2 both = six_bit_factors(factor, r, block);
     by.d = by.upper_d = two_of(both.x);
     by.m = by.upper_m = two_of(-both.y);
   }

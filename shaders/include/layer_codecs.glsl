@@ -22,6 +22,9 @@ uint layer_codecs;  // of the current layer
 // Codecs that a matrix has in some layer, a bit each.
 uint used_by(uint matrix) { return codecs_used >> 4u * matrix & 15u; }
 bool values_apart() { return used_by(of_values) != 0u && (layer_codecs >> 10u & 1u) != 0u; }
+// Whether v's own matrix has k's rows too, and the number of its rows.
+bool keys_apart() { return (codecs_used >> 20u & 1u) != 0u && (layer_codecs >> 11u & 1u) != 0u; }
+uint apart_rows() { return keys_apart() ? 2u * kv_size : kv_size; }
 // Whether a matrix has codec n in the current layer. The last one of `used` needs no comparison.
 bool has_codec(uint used, uint matrix, uint n) {
   return (used >> n & 1u) != 0u && ((layer_codecs >> 2u * matrix & 3u) == n || used >> (n + 1u) == 0u);
@@ -43,12 +46,12 @@ bool of_values_alone(uint n) { return (normed_used() >> n & 1u) == 0u; }
 bool is_values(uint n) { return of_values_alone(n) || ((used_by(of_values) >> n & 1u) != 0u && takes_values); }
 #define NORMED_FETCH(call, n)                                                  \
   call(is_values(n) ? v_weight : weight, is_values(n) ? only_values : product, \
-       is_values(n) ? sub - (members - value_members) : sub)
+       is_values(n) ? sub - (members - apart_members()) : sub)
 #define NORMED_MULTIPLY(call, n)                                                   \
   call(is_values(n) ? only_values : product, is_values(n) ? v_weight : weight, to, \
-       is_values(n) ? sub - (members - value_members) : sub,                       \
-       is_values(n) ? value_members                                                \
-       : apart      ? members - value_members                                      \
+       is_values(n) ? sub - (members - apart_members()) : sub,                     \
+       is_values(n) ? apart_members()                                              \
+       : apart      ? members - apart_members()                                    \
                     : members,                                                          \
        false)
 #define WITH_NORMED_CODEC(FORM, call)                       \

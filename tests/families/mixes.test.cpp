@@ -68,6 +68,29 @@ TEST_CASE("matrices of a mix may have other codecs", "[families]") {
   }
 }
 
+TEST_CASE("k and v in another codec than q are one product, whose rows follow each other", "[families]") {
+  const plan::planned made_of = made(models::mixtral_8x7b_config, "q4_k_m");
+  const plan::table& t = made_of.table();
+  CHECK(plan::verify(t).view() == "");
+  std::size_t turns = 0, products = 0;
+  for (const plan::dispatch& d : t.decode.period) {
+    if (d.kernel == kernels::kernel::matmul) {
+      const auto c = kernels::constants_of<kernels::matmul_kernel>(d.specialization);
+      if (c.codec != kernels::codec::q8_0) continue;
+      CHECK(c.rows == 2048);
+      ++products;
+    }
+    if (d.kernel != kernels::kernel::turn) continue;
+    const auto c = kernels::constants_of<kernels::turn_kernel>(d.specialization);
+    const auto offset = [&](std::string_view name) { return d.push[kernels::turn_interface.push_index(name)].offset; };
+    CHECK(c.q_stride == 4096);
+    CHECK((c.k_stride == 2048 && c.v_stride == 2048));
+    CHECK(offset("v") == offset("k") + 4 * 1024);
+    ++turns;
+  }
+  CHECK((turns == 2 && products == 2));  // of layers whose down projection is in Q4_K, or in Q6_K
+}
+
 TEST_CASE("the resident dispatch decodes the codecs of most files", "[families][resident]") {
   const auto resident = [](const plan::planned& of) {
     CHECK(plan::verify(of.table()).view() == "");
@@ -102,6 +125,14 @@ TEST_CASE("the resident dispatch decodes the codecs of most files", "[families][
   const std::string five = "q4_k_m,attn_output=q5_k,ffn_down=iq4_xs,attn_v=q3_k";
   CHECK(resident(made(models::llama_31_8b<dtype::f16>::config, five)));
   CHECK_FALSE(resident(made(models::llama_31_8b<dtype::f16>::config, five + ",ffn_gate=q6_k,ffn_up=q6_k")));
+  // k and v in another codec than q; q, k and v in three codecs, or k alone in another one.
+  for (const std::string_view mix : {"q3_k_s", "q3_k_m", "q3_k_l", "q4_k_s", "q4_k_m", "q5_k_s", "q5_k_m"}) {
+    CAPTURE(mix);
+    CHECK(resident(made(models::mixtral_8x7b_config, mix)));
+  }
+  CHECK(resident(made(models::llama_31_8b<dtype::f16>::config, "q4_k_m,attn_q.0-9=q5_k,attn_v.0-9=q4_k")));
+  CHECK_FALSE(resident(made(models::llama_31_8b<dtype::f16>::config, "q4_k_m,attn_q=q5_k")));
+  CHECK_FALSE(resident(made(models::llama_31_8b<dtype::f16>::config, "q4_k_s,attn_k=q5_k")));
   CHECK(resident(made(models::gemma3_1b<dtype::f16>::config, "q4_k_m")));
   CHECK(resident(made(models::qwen25_05b<dtype::f16>::config, "q4_k_m")));
   CHECK(resident(made(models::qwen3_8b<dtype::f16>::config, "q4_k_m")));

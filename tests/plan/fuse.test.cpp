@@ -259,11 +259,12 @@ TEST_CASE("an op without a kernel is named", "[plan][fuse]") {
 }
 
 namespace {
-/// q, k and v by weights of `type` on their way through the cache, with or without norms of the heads.
-constexpr auto attention(dtype type, dtype of_v, bool norms, std::uint32_t window = 0, rope_parameters rope = {}) {
+/// q, k and v by weights of these types on their way through the cache, with or without norms of the heads.
+constexpr auto attention(dtype type, dtype of_k, dtype of_v, bool norms, std::uint32_t window = 0,
+                         rope_parameters rope = {}) {
   return [=](ir::trace& t, ir::value_id x) {
     const auto h = t.rms_norm(x, "attn_norm.weight", 1e-5f);
-    auto q = t.matmul(h, "attn_q.weight", 256, 256, type), k = t.matmul(h, "attn_k.weight", 128, 256, type);
+    auto q = t.matmul(h, "attn_q.weight", 256, 256, type), k = t.matmul(h, "attn_k.weight", 128, 256, of_k);
     const auto v = t.matmul(h, "attn_v.weight", 128, 256, of_v);
     if (norms) q = t.head_norm(q, "attn_q_norm.weight", 1e-6f, 64), k = t.head_norm(k, "attn_k_norm.weight", 1e-6f, 64);
     q = t.rope(q, "attn_q", 64, rope), k = t.rope(k, "attn_k", 64, rope);
@@ -272,6 +273,9 @@ constexpr auto attention(dtype type, dtype of_v, bool norms, std::uint32_t windo
     const auto z = t.matmul(a, "attn_output.weight", 256, 256, type);
     return t.add(x, norms ? t.rms_norm(z, "post.weight", 1e-6f) : z);
   };
+}
+constexpr auto attention(dtype type, dtype of_v, bool norms, std::uint32_t window = 0, rope_parameters rope = {}) {
+  return attention(type, type, of_v, norms, window, rope);
 }
 static_assert(count(attention(dtype::q8_0, dtype::q8_0, false), true) == 3 &&
               count(attention(dtype::f16, dtype::f16, true), true) == 5);
@@ -297,33 +301,38 @@ TEST_CASE("q, k and v of one codec are one product, with window and rotation", "
 TEST_CASE("q, k and v that no one product computes meet in turn", "[plan][fuse]") {
   text<256> failure;
   const rope_parameters rope{5e5f, {rope_type::linear, 8.f}};
-  // Products in front of turn: of q and k together, and of v, or of each.
+  // Products in front of turn: of q and k together and of v, of q and of k and v together, or of each. widths: of the
+  // results of stacked products
   const auto check = [&](const std::vector<plan::node>& nodes, std::uint32_t window, kernels::turn_norms norms,
-                         std::size_t products) {
+                         const std::vector<std::uint32_t>& widths) {
     INFO(failure.view());
+    const std::size_t products = widths.size();
     REQUIRE(nodes.size() >= products + 4);
     for (std::size_t i = 1; i <= products; ++i) {
       CHECK(nodes[i].epilogue == kernels::epilogue::store);
       CHECK(nodes[i].prologue == kernels::prologue::norm);
-      CHECK(nodes[i].weight_count == (products == 2 && i == 1 ? 2 : 1));
-      CHECK(nodes[i].out_width == (products == 2 && i == 1 ? 384u : 0u));
+      CHECK(nodes[i].weight_count == (widths[i - 1] != 0 ? 2 : 1));
+      CHECK(nodes[i].out_width == widths[i - 1]);
     }
     const plan::node& turn = nodes[products + 1];
     CHECK(turn.kernel == kernel::turn);
     CHECK(turn.in == nodes[1].out);
-    CHECK(turn.k_in == (products == 2 ? ir::none : nodes[2].out));
-    CHECK(turn.v_in == nodes[products].out);
+    CHECK(turn.k_in == (widths[0] != 0 ? ir::none : nodes[2].out));
+    CHECK(turn.v_in == (widths[1] != 0 ? ir::none : nodes[products].out));
     CHECK(turn.window == window);
     CHECK(turn.norms == norms);
     CHECK(nodes[products + 2].kernel == kernel::attention);
     CHECK(nodes[products + 2].in == turn.out);
   };
   using enum kernels::turn_norms;
-  check(fused(attention(dtype::q4_k, dtype::q6_k, false, 48), true, failure), 48, none, 2);
-  check(fused(attention(dtype::q4_k, dtype::q6_k, true), true, failure), 0, each_head, 2);
+  check(fused(attention(dtype::q4_k, dtype::q6_k, false, 48), true, failure), 48, none, {384, 0});
+  check(fused(attention(dtype::q4_k, dtype::q6_k, true), true, failure), 0, each_head, {384, 0});
+  check(fused(attention(dtype::q4_k, dtype::q8_0, dtype::q8_0, true, 48), true, failure), 48, each_head, {0, 256});
+  check(fused(attention(dtype::q4_k, dtype::q8_0, dtype::q6_k, false), true, failure), 0, none, {0, 0, 0});
+  check(fused(attention(dtype::q4_k, dtype::q8_0, dtype::q4_k, false), true, failure), 0, none, {0, 0, 0});
   // The epilogue of ternary products has neither windows nor scaled rotation.
-  check(fused(attention(dtype::i2_s, dtype::i2_s, false, 48), true, failure), 48, none, 3);
-  check(fused(attention(dtype::i2_s, dtype::i2_s, false, 0, rope), true, failure), 0, none, 3);
+  check(fused(attention(dtype::i2_s, dtype::i2_s, false, 48), true, failure), 48, none, {0, 0, 0});
+  check(fused(attention(dtype::i2_s, dtype::i2_s, false, 0, rope), true, failure), 0, none, {0, 0, 0});
 }
 
 namespace {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/families/mixes.hpp"
 #include "intaglio/models/gemma2.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
@@ -209,7 +210,7 @@ TEST_CASE("the resident dispatch has layers with experts", "[plan][resident]") {
     CHECK(one.dispatch_count() == 4);
     CHECK(one.weight_bytes() == t.decode.weight_bytes());
     CHECK(mixture_in(constant(one, "ffns")) == experts);
-    CHECK(one.arguments.size() == argument_logits + 1);
+    CHECK(one.arguments.size() == one.pattern.kinds() * (argument_logits + 1));
     CHECK(one.arguments_of(0)[argument_router].where == plan::region::weight);
     CHECK(plan::variants_used(std::array{&t}).has(kernels::variant::layers_experts));
     // Two values in each other's place, or in one.
@@ -231,6 +232,11 @@ TEST_CASE("the resident dispatch has layers with experts", "[plan][resident]") {
   };
   holds(made<models::mixtral_8x7b<dtype::q4_0>>(), {8, 2, false});
   holds(made<models::qwen3_30b_a3b<dtype::q4_k>>(), {128, 8, false});
+  // q in Q4_K, k and v in Q8_0, projection in Q5_K, down projections in Q4_K and Q6_K.
+  const decoder_config& mixtral = models::mixtral_8x7b_config;
+  holds(
+      families::planned_of(mixtral, families::mix_of(mixtral, "q4_k_m").value(), "it", plan::profiles::portable, 4096),
+      {8, 2, false});
   // Products of 16-bit weights stay a chain.
   CHECK(made<models::qwen3_30b_a3b<dtype::bf16>>().table().resident_decode.resident.empty());
 }

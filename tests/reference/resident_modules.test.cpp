@@ -247,6 +247,26 @@ TEST_CASE("all layers of weights in several codecs have the chain's bits", "[ref
       layers.add(layer, std::string(name) + ".weight", four[(first + layer) % four.size()]);
   layers.into(all);
   agrees(families::planned_of(c, all, "tiny", with_workgroups(2), 1024).table(), mixed, {3});
+  // k and v have a matrix of their own in the first layer, v in the second, none in the third; of the codec of the
+  // others, or of one that no other matrix has.
+  for (const dtype apart : {dtype::q6_k, dtype::q8_0}) {
+    CAPTURE(name(apart));
+    families::weight_types forms = families::mix_of(c, "q4_k_s").value();
+    families::layer_types of(c.num_hidden_layers);
+    for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer)
+      for (const auto& [matrix, last] : {std::pair{"attn_q", -1},
+                                         {"attn_k", 0},
+                                         {"attn_v", 1},
+                                         {"attn_output", -1},
+                                         {"ffn_gate", -1},
+                                         {"ffn_up", -1},
+                                         {"ffn_down", apart == dtype::q6_k ? 2 : -1}})
+        of.add(layer, std::string(matrix) + ".weight", static_cast<int>(layer) <= last ? apart : dtype::q4_k);
+    of.into(forms);
+    const auto made = families::planned_of(c, forms, "tiny", with_workgroups(2), 1024);
+    CHECK(plan::verify(made.table()).view() == "");
+    agrees(made.table(), mixed, {3, 300});
+  }
 }
 TEST_CASE("all layers with norms behind sublayers have the chain's bits", "[reference][machine][unsanitized]") {
   const std::span<const std::byte> coded = kernels::whole(kernels::spirv::layers_coded_parts);
@@ -294,6 +314,9 @@ TEST_CASE("all layers with experts have the chain's bits", "[reference][machine]
     c.model_type = architecture::qwen3moe, c.head_dim = 128, c.num_hidden_layers = 3;
   });
   holds(families::planned_of(mixed, families::mix_of(mixed, "q4_k_m").value(), "tiny", with_workgroups(2), 1024));
+  // Of eight experts, k and v are in another codec than q.
+  const decoder_config eight = of(8, 2, 256, [](decoder_config& c) { c.num_hidden_layers = 3, c.head_dim = 128; });
+  holds(families::planned_of(eight, families::mix_of(eight, "q4_k_m").value(), "tiny", with_workgroups(2), 1024));
   holds(planned(of(4, 2, 64, [](decoder_config&) {}), dtype::mxfp4));
   // One expert's input at a time in shared memory.
   holds(planned(of(3, 2, 7200, [](decoder_config& c) { c.hidden_size = 64, c.num_hidden_layers = 1; }), dtype::q4_0));

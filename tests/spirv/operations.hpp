@@ -311,6 +311,9 @@ inline bool compute_wide(std::uint32_t code, std::uint64_t a, std::uint64_t b, s
     case op_and:
       y = a & b;
       break;
+    case op_shift_right:
+      y = a >> (b & 63);
+      break;
     default:
       return false;
   }

@@ -105,7 +105,7 @@ void scale_block(std::uint8_t* block, float largest) {
       const std::int32_t each = row.number(static_cast<std::uint8_t>(code));
       number = each > number ? each : -each > number ? -each : number;
     }
-    const float sub_scale = row.form == factor_form::byte ? 128.f : row.form == factor_form::head ? 64.f : 1.f;
+    const float sub_scale = row.form == factor_form::byte ? 128.f : row.form == factor_form::six ? 64.f : 1.f;
     for (std::size_t i = 0; i < C::f16_offsets.size(); ++i) {
       const float of_codes = largest / static_cast<float>(number) / sub_scale, of_least = -largest / sub_scale;
       const bool is_least = row.least && i == 1;

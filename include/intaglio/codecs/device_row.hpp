@@ -17,7 +17,7 @@ enum class factor_form : std::uint32_t {
   half = FACTOR_HALF,
   brain = FACTOR_BRAIN,
   byte = FACTOR_BYTE,
-  head = FACTOR_HEAD
+  six = FACTOR_SIX
 };
 
 /// A table with the numbers of codes 0 to 15. With FACTOR_BYTE a weight is d * `unit` * factor * number.
@@ -58,11 +58,11 @@ struct device_row {
   constexpr float unit() const { return table != 0 ? value_tables[table - 1].unit : 1.f; }
   /// Bytes of a row's factors: those of each 32 columns, and those of each 256.
   constexpr std::uint32_t factor_bytes() const {
-    const std::uint32_t each = form == factor_form::head ? 0 : form == factor_form::byte ? 1 : 2;
+    const std::uint32_t each = form == factor_form::six ? 0 : form == factor_form::byte ? 1 : 2;
     return each * (32 / per) * (least ? 2 : 1);
   }
   constexpr std::uint32_t super_bytes() const {
-    return form == factor_form::head ? 16 : form == factor_form::byte ? (least ? 4 : 2) : 0;
+    return form == factor_form::six ? 16 : form == factor_form::byte ? (least ? 4 : 2) : 0;
   }
   /// Bytes of a row's codes for each 32 columns.
   constexpr std::uint32_t code_bytes() const { return 4 * bits; }

@@ -122,7 +122,11 @@ struct q4_k {
         to.codes[64 * k + l] = block[16 + 32 * k + l] & 15;
         to.codes[64 * k + 32 + l] = block[16 + 32 * k + l] >> 4;
       }
-    std::memcpy(to.super.data(), block, 16);
+    for (std::size_t j = 0; j < 8; ++j) {
+      const six_bits pair = six_bits_at(block + 4, j);
+      to.factors[j] = {pair.scale, pair.least};
+    }
+    std::memcpy(to.super.data(), block, 4);
   }
 
   /// @source ggml-quants.c, quantize_row_q4_K_ref

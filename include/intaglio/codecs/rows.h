@@ -9,24 +9,24 @@
 //   zero         what is subtracted from codes or from a table's numbers, which are not negative; or 0, with signed ones
 //   table        0: the number is code - zero; else that of INTAGLIO_VALUE_TABLES in which it is looked up, less zero
 //   form         of factors: FACTOR_HALF and FACTOR_BRAIN: an f16 or a bf16; FACTOR_BYTE: an int8 times the f16 of 256
-//                columns; FACTOR_HEAD: the 16 bytes with which a Q4_K block begins
+//                columns; FACTOR_SIX: six bits times the f16 of 256 columns
 //   per          columns of a factor: 16 or 32
 //   least        1: a least value for as many columns: an f16 that is added; with FACTOR_BYTE an u8 times an f16 of 256
-//                columns, subtracted
+//                columns, subtracted; with FACTOR_SIX six bits instead of the u8
 #ifndef INTAGLIO_CODECS_ROWS
 #define INTAGLIO_CODECS_ROWS
 
 #define FACTOR_HALF 1u
 #define FACTOR_BRAIN 2u
 #define FACTOR_BYTE 3u
-#define FACTOR_HEAD 4u
+#define FACTOR_SIX 4u
 
 // row(name, id, bits, zero, table, form, per, least)
 #define INTAGLIO_BLOCK_CODECS(row)             \
   row(q8_0, 3u, 8u, 0, 0u, FACTOR_HALF, 32u, 0u)    \
   row(q4_0, 4u, 4u, 8, 0u, FACTOR_HALF, 32u, 0u)    \
   row(q4_1, 5u, 4u, 0, 0u, FACTOR_HALF, 32u, 1u)    \
-  row(q4_k, 6u, 4u, 0, 0u, FACTOR_HEAD, 32u, 1u)    \
+  row(q4_k, 6u, 4u, 0, 0u, FACTOR_SIX, 32u, 1u)     \
   row(q6_k, 7u, 6u, 32, 0u, FACTOR_BYTE, 16u, 0u)   \
   row(q5_0, 8u, 5u, 16, 0u, FACTOR_HALF, 32u, 0u)   \
   row(q5_1, 9u, 5u, 0, 0u, FACTOR_HALF, 32u, 1u)    \
@@ -51,7 +51,7 @@
 #define INTAGLIO_KNOWN_ROW(bits, table, form, per, least)                                                      \
   (bits >= 1u && bits <= 8u && table <= 8u && (per == 16u || per == 32u) &&                                    \
    (form == FACTOR_HALF || form == FACTOR_BYTE || (form == FACTOR_BRAIN && per == 32u && least == 0u) ||       \
-    (form == FACTOR_HEAD && bits == 4u && per == 32u && least == 1u)) &&                                       \
+    (form == FACTOR_SIX && bits == 4u && per == 32u && least == 1u)) &&                                       \
    (form != FACTOR_HALF || per == 32u || least == 0u))
 
 // table(id, unit of its numbers where factors are of FACTOR_BYTE, numbers of codes 0 to 15)

@@ -129,8 +129,8 @@ constexpr std::uint32_t codec_word(codec type) {
                       << 8;
   return id;  // dense
 }
-/// The matrices of a layer that may differ in their codecs: q and k, and v unless it has a matrix of its own; that
-/// matrix; gate and up; attention's projection; down. The shader has the same numbers.
+/// The matrices of a layer that may differ in their codecs: q, k and v, unless v, or k and v, have a matrix of their
+/// own; that matrix; gate and up; attention's projection; down. The shader has the same numbers.
 enum class matrix : std::uint32_t { heads, values, gate, projection, down };
 inline constexpr std::uint32_t matrices = 5, most_codecs = 4;
 /// With several codecs: kinds of layers by their codecs, and layers.
@@ -139,8 +139,10 @@ inline constexpr std::uint32_t most_kinds = 16, most_mixed_layers = 96;
 struct codecs {
   std::array<codec, most_codecs> items{};
   std::uint32_t count = 0;
-  /// Four bits for each matrix, from the lowest on: bit i says that it has codec i in some layer.
+  /// Four bits for each matrix, from the lowest on: bit i says that it has codec i in some layer. Bit 20 says that
+  /// matrix::values has k's rows too in some layer.
   std::uint32_t used = 0;
+  constexpr void note_keys() { used |= 1u << 4 * matrices; }
   /// Notes that a matrix has a codec in some layer. @return whether there is room for it
   constexpr bool add(matrix of, codec its) {
     const std::uint32_t at = index_of(its);
@@ -164,14 +166,15 @@ struct codecs {
   }
   friend constexpr bool operator==(const codecs&, const codecs&) = default;
 };
-/// The codecs of a layer's matrices as indices into `codecs`: two bits for each matrix, from the lowest on, and bit 10
-/// if v has a matrix of its own.
+/// The codecs of a layer's matrices as indices into `codecs`: two bits for each matrix, from the lowest on, bit 10 if
+/// there is matrix::values, and bit 11 if it has k's rows too.
 struct layer_codecs {
   std::uint32_t word = 0;
   constexpr void set(matrix of, std::uint32_t at) {
     word |= at << 2 * static_cast<std::uint32_t>(of);
     if (of == matrix::values) word |= 1u << 2 * matrices;
   }
+  constexpr void note_keys() { word |= 1u << (2 * matrices + 1); }
 };
 /// The module for the codecs. @param with_experts whether layers have a mixture
 constexpr variant module_of(const codecs& of, bool with_experts) {

@@ -13,7 +13,8 @@
 //   codes of codecs with a table: a plane of 4 or 2 bits has a word like a plane of 1 bit for each bit, the lowest
 //   first factors [n, 4 rows] of 1, 2 or 4 bytes: those of the halves of a block, then the halves' least values
 //   then factors that 256 columns share, [n / 8, 4 rows] of {f16 d} or {f16 d, f16 dmin}
-// FACTOR_HEAD replaces the last two by 16 bytes {f16 d, f16 dmin, 6-bit scales and minima} [4 rows, n / 8].
+// FACTOR_SIX replaces the last two by 32 bytes [n / 8, 2 pairs of rows]: {f16 d, f16 dmin} of each row, then for each
+// of eight blocks 24 bits, {6 bits of scale, 6 bits of least value} of each row, the first row's in the lowest bits.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -105,12 +106,15 @@ struct group_offsets {
   std::size_t nibbles(std::size_t r, std::size_t b) const { return (r * n + b) * 16; }
   std::size_t pairs(std::size_t r, std::size_t b) const { return (has(4) ? 64 * n : 0) + (r * n + b) * 8; }
   std::size_t bits(std::size_t r, std::size_t b) const { return 16 * (row.bits & 6u) * n + (r * n + b) * 4; }
+  bool has_six_bits() const { return row.form == codecs::factor_form::six; }
+  /// With six bits the 24 bits of a pair of rows.
   std::size_t factors(std::size_t r, std::size_t b) const {
+    if (has_six_bits()) return super(r & ~std::size_t{1}, b) + 8 + 3 * (b % 8);
     return 4 * row.code_bytes() * n + (4 * b + r) * row.factor_bytes();
   }
   std::size_t super(std::size_t r, std::size_t b) const {
     const std::size_t behind = 4 * (row.code_bytes() + row.factor_bytes()) * n;
-    if (row.form == codecs::factor_form::head) return behind + (r * (n / 8) + b / 8) * 16;
+    if (has_six_bits()) return behind + (b / 8 * 2 + r / 2) * 32 + r % 2 * 4;
     return behind + (b / 8 * 4 + r) * row.super_bytes();
   }
 };
@@ -155,11 +159,18 @@ inline void put_codes(const group_offsets& at, const std::uint8_t* codes, std::s
   if (at.has(1)) std::memcpy(group + at.bits(r, b), &bits, 4);
 }
 
+/// Packs a scale and a least value of 6 bits each into 24 bits that are 0.
+inline void put_six_bits(const std::uint8_t* pair, std::size_t r, std::byte* to) {
+  const std::uint32_t bits = static_cast<std::uint32_t>(pair[0] | pair[1] << 6) << 12 * (r % 2);
+  for (std::uint32_t i = 0; i < 3; ++i) to[i] |= static_cast<std::byte>(bits >> 8 * i);
+}
+
 /// Packs one row of a file, `n` blocks of 32 columns, as row r of a group.
 template <class Split>
 void put_row(const codecs::device_row& row, std::size_t elements, std::size_t bytes, Split split, const std::byte* from,
              std::size_t n, std::size_t r, std::byte* group) {
   const group_offsets at{row, n};
+  const bool six = row.form == codecs::factor_form::six;
   codecs::split_block parts;
   for (std::size_t b = 0; b < n; b += elements / 32, from += bytes) {
     split(reinterpret_cast<const std::uint8_t*>(from), parts);
@@ -167,8 +178,9 @@ void put_row(const codecs::device_row& row, std::size_t elements, std::size_t by
       put_codes(at, parts.codes.data() + 32 * k, r, b + k, group);
       if (row.factor_bytes() != 0)
         std::memcpy(group + at.factors(r, b + k), parts.factors[k].data(), row.factor_bytes());
+      if (six) put_six_bits(parts.factors[k].data(), r, group + at.factors(r, b + k));
     }
-    if (row.super_bytes() != 0) std::memcpy(group + at.super(r, b), parts.super.data(), row.super_bytes());
+    if (row.super_bytes() != 0) std::memcpy(group + at.super(r, b), parts.super.data(), six ? 4 : row.super_bytes());
   }
 }
 /// Packs a row of a codec with grids. These codecs are many and rarely used, so they share code compiled for size.

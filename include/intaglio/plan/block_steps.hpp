@@ -13,7 +13,8 @@
 namespace intaglio::plan {
 
 inline constexpr std::size_t no_step = ~std::size_t{0};
-/// Indices of the dispatches of one kind of block in the period. `v` is set where v is a product apart from q and k.
+/// Indices of the dispatches of one kind of block in the period. `v` is set where v, or k and v, are a product apart
+/// from q.
 struct block_steps {
   std::size_t first = 0, end = 0, qkv = no_step, v = no_step, turn = no_step, attends = no_step, projection = no_step,
               behind_projection = no_step, gated = no_step, down = no_step, behind_down = no_step;
@@ -27,6 +28,16 @@ struct block_steps {
   constexpr bool is_mixture() const { return route != no_step; }
   constexpr kernels::layers::ffns ffns() const { return {early.is_there() ? 1u : 0u, late.is_there() ? 2u : 1u}; }
   constexpr bool apart() const { return v != no_step; }
+  /// Rows of the product of v, or of k and v, that is apart; 0: there is none.
+  constexpr std::uint32_t apart_rows(std::span<const dispatch> period) const {
+    return apart() ? kernels::constants_of<kernels::matmul_kernel>(period[v].specialization).rows : 0;
+  }
+  /// Calls take(matrix, its step) for each matrix of a layer. @return whether all calls return true
+  constexpr bool each_matrix(auto take) const {
+    using kernels::layers_coded::matrix;
+    return take(matrix::heads, qkv) && (!apart() || take(matrix::values, v)) && take(matrix::gate, gated) &&
+           take(matrix::projection, projection) && take(matrix::down, down);
+  }
 };
 
 /// Finds the dispatches of one kind of block by their order; constants of the kernels are not checked.

@@ -48,10 +48,10 @@ struct coded_attention {
   constexpr bool is_in(const coded_chain& chain, const block_steps& of) const {
     const decoder_config& c = chain.config;
     const auto stored = of.turn != no_step ? kernels::epilogue::store : kernels::epilogue::rope_cache;
-    if (!chain.multiplies(of.qkv, chain.outer_norms, stored, c.hidden_size,
-                          c.q_size() + (of.apart() ? 1 : 2) * c.kv_size()) ||
-        (of.apart() && !chain.multiplies(of.v, chain.outer_norms, stored, c.hidden_size, c.kv_size())))
+    if (of.apart() && !chain.multiplies(of.v, chain.outer_norms, stored, c.hidden_size,
+                                        chain.keys_apart(of) ? 2 * c.kv_size() : c.kv_size()))
       return false;
+    if (!chain.multiplies(of.qkv, chain.outer_norms, stored, c.hidden_size, chain.stacked_rows(of))) return false;
     const auto attends = chain.attention_at(of.attends), first = chain.attention_at(chain.blocks[0].attends);
     return turns_alike(chain, of) && attends.has_sinks == 0 && attends.ahead == 0 &&
            attends.cache_element == kernels::element::f16 && attends.scale == first.scale &&
@@ -90,11 +90,11 @@ struct coded_attention {
     if ((of.turn != no_step) != turns) return false;
     if (of.turn == no_step) return !of.apart();
     const auto c = chain.turn_at(of.turn), first = chain.turn_at(chain.blocks[0].turn);
-    const std::uint32_t kv = chain.config.kv_size(), stacked = chain.config.q_size() + (of.apart() ? 1 : 2) * kv;
+    const std::uint32_t stacked = chain.stacked_rows(of), apart = of.apart_rows(chain.period);
     return c.norms == first.norms && c.biased == first.biased && c.v_norm == 0 &&
            (c.norms != kernels::turn_norms::all_heads || c.biased == 0) && c.rope_factor == first.rope_factor &&
            (c.norms == kernels::turn_norms::none || c.eps == chain.eps()) && c.q_stride == stacked &&
-           c.k_stride == stacked && c.v_stride == (of.apart() ? kv : stacked);
+           c.k_stride == (chain.keys_apart(of) ? apart : stacked) && c.v_stride == (of.apart() ? apart : stacked);
   }
   /// Whether two kinds of blocks have the same window and the same RoPE table.
   constexpr bool sees_alike(const coded_chain& chain, const block_steps& a, const block_steps& b) const {

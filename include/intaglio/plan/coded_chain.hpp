@@ -47,6 +47,12 @@ struct coded_chain {
   }
   constexpr kernels::codec codec_at(std::size_t step) const { return product_at(step).codec; }
 
+  /// Whether k and v of a kind of block have a matrix apart from q.
+  constexpr bool keys_apart(const block_steps& of) const { return of.apart_rows(period) == 2 * config.kv_size(); }
+  /// Rows of the product of q, and of what of k and v has no matrix of its own.
+  constexpr std::uint32_t stacked_rows(const block_steps& of) const {
+    return config.q_size() + 2 * config.kv_size() - of.apart_rows(period);
+  }
   /// The epsilon of all norms.
   constexpr float eps() const {
     return outer_norms ? product_at(blocks[0].qkv).eps : addition_at(blocks[0].behind_down).eps;

@@ -19,11 +19,8 @@ struct coded_codecs {
 
   /// Notes the codecs of a kind of block. @return whether there is room for them
   constexpr bool take(const coded_chain& chain, const block_steps& of) {
-    using kernels::layers_coded::matrix;
-    return all.add(matrix::heads, chain.codec_at(of.qkv)) &&
-           (!of.apart() || all.add(matrix::values, chain.codec_at(of.v))) &&
-           all.add(matrix::gate, chain.codec_at(of.gated)) &&
-           all.add(matrix::projection, chain.codec_at(of.projection)) && all.add(matrix::down, chain.codec_at(of.down));
+    if (chain.keys_apart(of)) all.note_keys();
+    return of.each_matrix([&](auto its, std::size_t step) { return all.add(its, chain.codec_at(step)); });
   }
   /// Finds the kinds of layers by their codecs. @return whether the kernel has room for them
   constexpr bool finds_kinds(const coded_chain& chain, const layer_pattern& pattern) {
@@ -58,12 +55,9 @@ struct coded_codecs {
  private:
   /// The codecs of a kind of block, as a word.
   constexpr std::uint32_t word_of(const coded_chain& chain, const block_steps& of) const {
-    using kernels::layers_coded::matrix;
     kernels::layers_coded::layer_codecs out;
-    const auto set = [&](matrix its, std::size_t step) { out.set(its, all.index_of(chain.codec_at(step))); };
-    set(matrix::heads, of.qkv), set(matrix::gate, of.gated);
-    set(matrix::projection, of.projection), set(matrix::down, of.down);
-    if (of.apart()) set(matrix::values, of.v);
+    if (chain.keys_apart(of)) out.note_keys();
+    of.each_matrix([&](auto its, std::size_t step) { return out.set(its, all.index_of(chain.codec_at(step))), true; });
     return out.word;
   }
 };

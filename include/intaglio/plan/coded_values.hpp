@@ -165,11 +165,10 @@ class coded_values : public one_dispatch {
   constexpr void bind_attention(const block_steps& of) {
     dispatch& qkv = period[of.qkv];
     rebind(qkv, behind_early(), query_, nullptr);
-    const std::uint64_t behind = std::uint64_t{4} * (config_.q_size() + config_.kv_size());
+    const std::uint64_t bytes = std::uint64_t{4} * chain_.stacked_rows(of);
     for (std::size_t i = 0; i < qkv.access_count; ++i)
-      if (access& a = qkv.accesses[i]; a.where == region::arena && a.write)
-        a.bytes = behind + (of.apart() ? 0 : std::uint64_t{4} * config_.kv_size());
-    if (of.apart()) rebind(period[of.v], behind_early(), query_behind(behind), nullptr);
+      if (access& a = qkv.accesses[i]; a.where == region::arena && a.write) a.bytes = bytes;
+    if (of.apart()) rebind(period[of.v], behind_early(), query_behind(bytes), nullptr);
     if (of.turn != no_step) bind_turn(period[of.turn]);
     const operand& query = of.turn != no_step ? turned_ : query_;
     dispatch& attends = period[of.attends];

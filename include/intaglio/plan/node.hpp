@@ -25,10 +25,11 @@ struct node {
   std::array<std::uint16_t, max_merged_ops> ops{};
   std::uint8_t op_count = 0;
   std::uint8_t rule = 0;
-  ir::value_id in = ir::none;                     ///< the input that the kernel transforms
-  ir::value_id up_in = ir::none;                  ///< of gated: up, where `in` is the gate
-  ir::value_id k_in = ir::none, v_in = ir::none;  ///< of turn, where k and v are not stacked after q in `in`
-  ir::value_id stream = ir::none;                 ///< the value to which `add` adds; `out` overwrites it
+  ir::value_id in = ir::none;     ///< the input that the kernel transforms
+  ir::value_id up_in = ir::none;  ///< of gated: up, where `in` is the gate
+  /// Of turn: k and v, where they are not stacked after q in `in`, or v not after k in `k_in`.
+  ir::value_id k_in = ir::none, v_in = ir::none;
+  ir::value_id stream = ir::none;  ///< the value to which `add` adds; `out` overwrites it
   std::uint32_t out_width = 0;     ///< elements a token of `out` if more than the graph's value; 0: the same
   ir::value_id out = ir::none;     ///< ir::none: the kernel writes only to the cache or the state
   ir::value_id choice = ir::none;  ///< the experts of each token, or the tokens of each expert

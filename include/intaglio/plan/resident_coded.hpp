@@ -4,7 +4,8 @@
 // attention of a Llama. Blocks may add biases of q, k and v (Qwen2), norms of the heads of q and k (Qwen3), these and
 // norms before additions to the stream (Gemma-3), and bounded scores (Gemma 2). They may have norms only there and over
 // all heads (OLMo 2), or experts instead of an FFN (Mixtral). Each matrix of a layer may have one of four
-// codecs (kernels::layers_coded::codecs), and layers may be of sixteen kinds by their codecs.
+// codecs (kernels::layers_coded::codecs), and layers may be of sixteen kinds by their codecs. v, or k and v, may have a
+// matrix of their own.
 #pragma once
 
 #include "intaglio/core/layer_pattern.hpp"

@@ -16,7 +16,7 @@ namespace intaglio::plan {
 /// Version of the weight layouts. It rises with any change of the bytes that a layout means (kernels/*_layout.hpp,
 /// row_codes.hpp, rope_turns.hpp); files of another version are refused. tests/runtime/packed_weights.test.cpp checks
 /// the bytes of every layout.
-inline constexpr std::uint32_t weight_layout_version = 1;
+inline constexpr std::uint32_t weight_layout_version = 2;
 
 /// The name of a layout in packed files. It must not change while the layout's bytes stay the same.
 constexpr std::string_view name(weight_layout layout) {

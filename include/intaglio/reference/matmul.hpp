@@ -90,10 +90,12 @@ inline void take_factors(const kernels::layout::group_offsets& at, const std::by
         out.d[h] = half(super) * static_cast<float>(signed_byte(factors[h])) * at.row.unit();
         if (at.row.least) out.offset[h] = -(half(super + 2) * static_cast<float>(byte(factors[halves + h])));
         break;
-      case factor_form::head: {
-        const codecs::six_bits pair = codecs::six_bits_at(reinterpret_cast<const std::uint8_t*>(super) + 4, b % 8);
-        out.d[h] = half(super) * static_cast<float>(pair.scale);
-        out.offset[h] = -(half(super + 2) * static_cast<float>(pair.least));
+      case factor_form::six: {
+        const std::uint32_t bits = std::uint32_t{byte(factors[0])} | std::uint32_t{byte(factors[1])} << 8 |
+                                   std::uint32_t{byte(factors[2])} << 16,
+                            its = bits >> 12 * (r % 2);
+        out.d[h] = half(super) * static_cast<float>(its & 63);
+        out.offset[h] = -(half(super + 2) * static_cast<float>(its >> 6 & 63));
         break;
       }
     }

@@ -22,10 +22,11 @@ class qkv_rules : public stream_rules {
   bool always_turns_ = false;  ///< kernel turn is used for all layers: adapters add to products' results in memory
 
   /// Stacks the products of q, k and v. If all three have one codec they become one product; if only v differs, q and k
-  /// do. If only RoPE follows, the product's epilogue rotates; else kernel turn does, and then it does so in all
-  /// layers. With other codecs each is a product of its own, and this node is q's. Ternary products whose epilogue
-  /// cannot rotate as these layers need stay separate too.
+  /// do; if only q differs, k and v do. If only RoPE follows, the product's epilogue rotates; else kernel turn does,
+  /// and then it does so in all layers. With other codecs each is a product of its own, and this node is q's. Ternary
+  /// products whose epilogue cannot rotate as these layers need stay separate too.
   constexpr bool stack_qkv(std::size_t q, node& n) {
+    if (stack_values(q, n)) return true;
     qkv found = find_qkv(q);
     if (!found.found()) return false;
     if (found.alone) {
@@ -42,6 +43,8 @@ class qkv_rules : public stream_rules {
                        (ternary &&
                         (at(found.q_rope).rope != rope_parameters{at(found.q_rope).rope.theta} || write.window != 0));
     if (!(ternary && turns) && !found.k_is_v() && !found.adapted) found.stacked = of_one_codec(found);
+    found.values_behind_keys = !ternary && found.stacked == 1 && !found.k_is_v() && !found.adapted &&
+                               alike(found.products[1], found.products[2]);
     for (std::size_t i = 0; i < found.stacked; ++i)
       take(n, found.products[i]), add_weight(n, at(found.products[i]).weight);
     if (found.stacked != 1) n.head_dim = write.head_dim, n.kv_heads = write.kv_heads;
@@ -79,7 +82,7 @@ class qkv_rules : public stream_rules {
       n.rule = rule_index("turn");
       n.in = given(each.products[0]);
       if (each.stacked < 2 && !each.alone) n.k_in = given(each.products[1]);
-      if (each.stacked < 3 && !each.alone) n.v_in = given(each.products[2]);
+      if (each.stacked < 3 && !each.alone && !each.values_behind_keys) n.v_in = given(each.products[2]);
       n.out = at(each.behind ? each.q_norm : each.q_rope).out;
       for (std::size_t p = 0; p < 3 && each.biased(); ++p) n.biases[p] = at(each.biases[p]).weight;
       if (each.normalised()) {
@@ -108,10 +111,11 @@ class qkv_rules : public stream_rules {
     std::array<std::size_t, 3> products{nowhere, nowhere, nowhere}, biases{nowhere, nowhere, nowhere};
     std::size_t q_norm = nowhere, k_norm = nowhere, v_norm = nowhere, q_rope = nowhere, k_rope = nowhere,
                 write = nowhere;
-    std::size_t stacked = 1;  ///< how many of q, k and v, in this order, one product computes
-    bool behind = false;      ///< q_norm and k_norm are applied after RoPE
-    bool alone = false;       ///< only q: its keys and values belong to another layer
-    bool adapted = false;     ///< adapters add to one of the products
+    std::size_t stacked = 1;          ///< how many of q, k and v, in this order, one product computes
+    bool values_behind_keys = false;  ///< one product computes k and v, and q is apart
+    bool behind = false;              ///< q_norm and k_norm are applied after RoPE
+    bool alone = false;               ///< only q: its keys and values belong to another layer
+    bool adapted = false;             ///< adapters add to one of the products
     constexpr bool found() const { return write != nowhere || alone; }
     constexpr bool k_is_v() const { return products[1] == products[2]; }
     constexpr bool biased() const { return biases[0] != nowhere; }
@@ -183,12 +187,30 @@ class qkv_rules : public stream_rules {
     return out;
   }
 
+  /// Stacks the products of k and v if `k` is the first of the two and q's product is apart.
+  constexpr bool stack_values(std::size_t k, node& n) {
+    for (const qkv& each : turned_) {
+      if (!each.values_behind_keys || each.products[1] != k) continue;
+      const ir::op& write = at(each.write);
+      n.rule = rule_index("stack_plain");
+      n.epilogue = kernels::epilogue::store;
+      n.head_dim = write.head_dim, n.kv_heads = write.kv_heads;
+      for (const std::size_t product : {each.products[1], each.products[2]}) {
+        take(n, product), add_weight(n, at(product).weight);
+        n.out_width += graph_.values[static_cast<std::size_t>(at(product).out)].width;
+      }
+      return true;
+    }
+    return false;
+  }
+  /// Whether two products share one input and one codec.
+  constexpr bool alike(std::size_t a, std::size_t b) const {
+    return at(a).in[0] == at(b).in[0] && weight_type(at(a)) == weight_type(at(b));
+  }
   /// How many of q, k and v, in this order, share one input and one codec.
   constexpr std::size_t of_one_codec(const qkv& of) const {
-    if (at(of.products[0]).in[0] != at(of.products[1]).in[0]) return 1;
-    const dtype type = weight_type(at(of.products[0]));
-    if (type != weight_type(at(of.products[1]))) return 1;
-    return type != weight_type(at(of.products[2])) ? 2 : 3;
+    if (!alike(of.products[0], of.products[1])) return 1;
+    return weight_type(at(of.products[0])) != weight_type(at(of.products[2])) ? 2 : 3;
   }
   /// Whether q, k and v of any layer have different codecs.
   constexpr bool finds_codecs_apart() const {

@@ -45,23 +45,25 @@ struct lowering_of<kernels::turn_kernel> : dispatch_builder {
   }
 
  private:
-  /// Binds q, k and v: as three values, as one stacked value, or as q and k stacked and v apart.
+  /// Binds q, k and v: each is a value of its own, or is stacked behind the one before it.
   constexpr void bind_qkv(const node& n) {
     const std::uint32_t q = n.heads * n.head_dim, kv = n.kv_heads * n.head_dim;
     bind_value(at.q, n.in, false);
     k.q_stride = n.kv_heads == 0 ? q : 0;
     if (n.kv_heads == 0) return;
-    const std::uint32_t stacked = q + (n.k_in == ir::none ? kv : 0) + (n.v_in == ir::none ? kv : 0);
-    const std::uint64_t first = placement_.offset(n.in), bytes = std::uint64_t{4} * c_.tokens * stacked;
-    const auto bind_next = [&](kernels::push_id to, std::uint32_t constants::*stride, ir::value_id own,
-                               std::uint32_t behind) {
-      if (own != ir::none) bind_value(to, own, false);
-      else bind(to, {region::arena, 0, first + std::uint64_t{4} * behind}, bytes - std::uint64_t{4} * behind, false);
-      k.*stride = own != ir::none ? width(own) : stacked;
+    const std::uint32_t with_v = n.v_in == ir::none ? kv : 0;  // stacked behind k
+    const auto bind_behind = [&](kernels::push_id to, ir::value_id first, std::uint32_t stride, std::uint64_t behind) {
+      bind(to, {region::arena, 0, placement_.offset(first) + 4 * behind},
+           std::uint64_t{4} * c_.tokens * stride - 4 * behind, false);
     };
-    k.q_stride = stacked;
-    bind_next(at.k, &constants::k_stride, n.k_in, q);
-    bind_next(at.v, &constants::v_stride, n.v_in, q + kv);
+    k.q_stride = n.k_in == ir::none ? q + kv + with_v : q;
+    k.k_stride = n.k_in == ir::none ? k.q_stride : kv + with_v;
+    k.v_stride = n.v_in == ir::none ? k.k_stride : width(n.v_in);
+    if (n.k_in != ir::none) bind_value(at.k, n.k_in, false);
+    else bind_behind(at.k, n.in, k.q_stride, q);
+    if (n.v_in != ir::none) bind_value(at.v, n.v_in, false);
+    else if (n.k_in != ir::none) bind_behind(at.v, n.k_in, k.k_stride, kv);
+    else bind_behind(at.v, n.in, k.q_stride, std::uint64_t{q} + kv);
   }
   /// Binds the biases of q, k and v, stored one after the other.
   constexpr void bind_biases(const node& n) {
