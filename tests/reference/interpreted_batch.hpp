@@ -14,11 +14,17 @@
 
 namespace interpreted {
 
-/// A session's part of a pass.
+/// A row of a pass: the next token of a session, or a draft behind an earlier row.
 struct row {
   std::uint32_t position = 0, token = 0;
-  bool unused = false;  ///< a slot without a session
+  bool unused = false;       ///< a slot without a session
+  std::uint32_t before = 0;  ///< kernels::state::before
 };
+/// The slot of the session that a row belongs to.
+inline std::uint32_t session_of(std::span<const row> rows, std::uint32_t slot) {
+  while (rows[slot].before != 0) slot = rows[slot].before - 1;
+  return slot;
+}
 
 /// Passes of a batch in two ways: each session by the reference of its own chain, and all by the module.
 class batch_both_ways {
@@ -36,35 +42,32 @@ class batch_both_ways {
   }
   const plan::dispatch& call() const { return call_; }
 
-  /// The streams behind the last layer, a row for each session. @return {the chains', the module's}, as bits
+  /// The streams behind the last layer, a row for each row of the pass. @return {the chains', the module's}, as bits
   std::array<std::vector<std::uint32_t>, 2> pass(std::span<const row> rows) {
     const plan::sequence& chain = table_.decode;
     const std::uint32_t hidden = table_.config->hidden_size;
     std::array<std::vector<std::uint32_t>, 2> out;
     state_[kernels::state::count] = static_cast<std::uint32_t>(rows.size());
     for (std::uint32_t slot = 0; slot < rows.size(); ++slot) {
-      reference::machine& session = sessions_[slot];
-      feed(slot, rows[slot]);
+      reference::machine& session = sessions_[session_of(rows, slot)];
+      feed(slot, rows[slot], session_of(rows, slot));
       session.feed(rows[slot].position, {&rows[slot].token, 1});
       for (const plan::dispatch& d : chain.prologue) session.step(d, 0);
       std::memcpy(stream(slot), session.floats(chain.residual_offset, hidden).data(), 4 * hidden);
       for (std::uint32_t layer = 0; layer < chain.layers; ++layer)
         for (const plan::dispatch& d : chain.block(chain.pattern(layer))) session.step(d, layer);
+      for (const float each : session.floats(chain.residual_offset, hidden))
+        if (!rows[slot].unused) out[0].push_back(std::bit_cast<std::uint32_t>(each));
     }
     run();
     for (std::uint32_t slot = 0; slot < rows.size(); ++slot) {
       if (rows[slot].unused) continue;
-      const auto of_chain = sessions_[slot].floats(chain.residual_offset, hidden);
-      for (std::uint32_t i = 0; i < hidden; ++i) {
-        out[0].push_back(std::bit_cast<std::uint32_t>(of_chain[i]));
-        std::uint32_t its = 0;
-        std::memcpy(&its, stream(slot) + 4 * i, 4);
-        out[1].push_back(its);
-      }
+      out[1].resize(out[1].size() + hidden);
+      std::memcpy(&out[1][out[1].size() - hidden], stream(slot), 4 * hidden);
     }
     return out;
   }
-  /// Whether the pool holds what the sessions' own caches hold at a position.
+  /// Whether the pool holds what a session's own caches hold at a position.
   bool pool_agrees(std::uint32_t slot, std::uint32_t position) const {
     bool same = true;
     for (std::uint32_t layer = 0; layer < table_.config->num_hidden_layers; ++layer)
@@ -96,13 +99,13 @@ class batch_both_ways {
   }
 
   /// What the host writes for a slot before a pass.
-  void feed(std::uint32_t slot, const row& its) {
+  void feed(std::uint32_t slot, const row& its, std::uint32_t session) {
     namespace words = kernels::state;
     std::uint32_t* const at =
         state_.data() + words::first_slot + slot * words::slot_words(table_.context, table_.shape.page_size);
     at[words::position] = its.position, at[words::count] = its.unused ? 0 : 1;
-    at[words::limit] = table_.context;
-    for (std::uint32_t i = 0; i < table_.slot_pages(); ++i) at[words::page_table + i] = page(slot, i);
+    at[words::limit] = table_.context, at[words::before] = its.before;
+    for (std::uint32_t i = 0; i < table_.slot_pages(); ++i) at[words::page_table + i] = page(session, i);
   }
   /// Visits each number of a position's keys and values. @param visit whether it is a value's, and its bytes in a
   /// session's own cache and in the pool

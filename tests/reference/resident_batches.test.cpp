@@ -66,7 +66,8 @@ struct both {
   std::vector<std::uint32_t> chains, module;
 };
 /// A pass in both ways. @param which the plan's kernel
-both pass(const plan::planned& made, kernels::kernel which, std::span<const std::byte> module, bool same_caches) {
+both pass(const plan::planned& made, kernels::kernel which, std::span<const std::byte> module, bool same_caches,
+          std::span<const interpreted::row> rows = resident_batches::rows) {
   const plan::table& table = made.table();
   REQUIRE_FALSE(table.resident_batch.resident.empty());
   REQUIRE(table.resident_batch.resident[0].kernel == which);
@@ -75,7 +76,7 @@ both pass(const plan::planned& made, kernels::kernel which, std::span<const std:
   CHECK_FALSE(run.timed_out());
   if (same_caches)
     for (std::uint32_t slot = 0; slot < rows.size(); ++slot)
-      if (!rows[slot].unused) CHECK(run.pool_agrees(slot, rows[slot].position));
+      if (!rows[slot].unused) CHECK(run.pool_agrees(interpreted::session_of(rows, slot), rows[slot].position));
   return {chains, one};
 }
 /// 7e-4 was seen: f16 has 11 bits.
@@ -89,12 +90,16 @@ void is_close(const plan::planned& made, kernels::kernel which, std::span<const 
 }  // namespace
 
 TEST_CASE("all layers of a batch of ternary weights have the chains' bits", "[reference][machine][unsanitized]") {
-  const auto same_bits = [](const plan::planned& made) {
+  const auto same_bits = [](const plan::planned& made, std::span<const interpreted::row> of = rows) {
     const both streams = pass(made, kernels::kernel::layers_ternary_rows,
-                              kernels::whole(kernels::spirv::layers_ternary_rows_parts), true);
+                              kernels::whole(kernels::spirv::layers_ternary_rows_parts), true, of);
     CHECK(streams.chains == streams.module);
   };
   same_bits(planned<models::bitnet_b158<ternary<128>>>(8, 8));
+  // Drafts: three rows of one session across a span's end, and two of another one in slots in no order.
+  const std::vector<interpreted::row> drafts{{254, 9},           {40, 3},      {255, 11, false, 1},
+                                             {256, 2, false, 3}, {0, 0, true}, {41, 8, false, 2}};
+  same_bits(planned<models::bitnet_b158<ternary<128>>>(8, 8), drafts);
   same_bits(planned<models::bitnet_b158<ternary<256>>>(16, 16));  // two groups of eight rows, which share their codes
 }
 TEST_CASE("all layers of up to eight sessions are close to exact products", "[reference][machine][unsanitized]") {
