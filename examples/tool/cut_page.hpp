@@ -81,8 +81,8 @@ class cut_page : plan_drawing {
   }
   std::string crossing_text(std::size_t index, plan::sequence plan::table::*which) const {
     const plan::table& t = stages_[index]->table();
-    return plan::explanation::number(plan::crossing_of(t, sequence_of(index, which)).bytes()) + " bytes, " +
-           plan::explanation::crossing_wait(index);
+    const plan::crossing rows = plan::crossing_of(t, sequence_of(index, which));
+    return plan::explanation::number(rows.bytes()) + " bytes, " + plan::explanation::crossing_wait(index, rows);
   }
 
   /// Some passes of all stages. A decode pass waits for the token of the pass before it.
@@ -144,7 +144,8 @@ class cut_page : plan_drawing {
       if (i + 1 == stages_.size()) break;
       out += crossing_line(x, y - lane.height, x, y + crossing_height, crossing_text(i, which)) +
              label(x + 8, y + crossing_height / 2 + 4, "crossing-text",
-                   plan::explanation::crossing_rows(stages_[i]->table()) + "; " + plan::explanation::crossing_wait(i));
+                   plan::explanation::crossing_rows(stages_[i]->table()) + "; " +
+                       plan::explanation::crossing_wait(i, plan::crossing_of(stages_[i]->table(), s)));
       width = std::max(width, x + 760);
       x += crossing_width - left, y += crossing_height;
     }

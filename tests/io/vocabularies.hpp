@@ -18,6 +18,7 @@
 #include "intaglio/io/unicode.hpp"
 #include "intaglio/io/vocabulary.hpp"
 #include "shared.hpp"
+#include "temporary_folder.hpp"
 
 inline std::string file_text(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -40,11 +41,10 @@ inline const intaglio::io::vocabulary& production_vocabulary(std::string_view na
   if (const auto known = read.find(name); known != read.end()) return known->second;
   const std::string file = "ggml-vocab-" + std::string(name) + ".gguf";
   const auto packed = shared("conformance/vocab/" + file + ".xz");
-  const auto plain =
-      std::filesystem::temp_directory_path() / ("intaglio-test-" + std::to_string(std::rand()) + "-" + file);
+  const temporary_folder folder;  // parts of this program run side by side
+  const auto plain = folder / file;
   REQUIRE(std::system(("xz -dc '" + packed.string() + "' > '" + plain.string() + "'").c_str()) == 0);
   auto vocabulary = vocabulary_of(plain);
-  std::filesystem::remove(plain);
   return read.emplace(name, std::move(vocabulary)).first->second;
 }
 

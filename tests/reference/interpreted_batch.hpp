@@ -77,7 +77,7 @@ class batch_both_ways {
       });
     return same;
   }
-  /// Whether a workgroup waited in vain.
+  /// Whether a wait of a workgroup timed out.
   bool timed_out() const { return state_[operand_of("progress").offset / 4 + 3] != 0; }
   std::uint64_t instructions = 0;
 

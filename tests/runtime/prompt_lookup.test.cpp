@@ -132,7 +132,7 @@ TEST_CASE("prompt lookup: what matched before the drafts is counted, through the
   CHECK(matched(std::vector<std::int32_t>(200, 6)) == 64);
 }
 
-TEST_CASE("prompt lookup: text that is said again goes on behind a token that stands in another's place") {
+TEST_CASE("prompt lookup: text that is said again goes on behind a replaced token") {
   std::array<std::int32_t, 3> out{};
   const std::vector<std::int32_t> said{1, 2, 3, 4, 5, 6, 7, 8, 9, 50, 51, 52};
   runtime::lookup_trail trail;

@@ -69,7 +69,7 @@ template <auto Member>
 struct constant_member;
 template <class Constants, class Value, Value Constants::*Member>
 struct constant_member<Member> {
-  /// Its id: that of the word which changes the member. Members are in the order of their ids.
+  /// The id of the word that changes the member. Members are in the order of their ids.
   static constexpr std::uint32_t id = [] {
     const auto of = [](std::uint32_t at) {
       constant_words words{};

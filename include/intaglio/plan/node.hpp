@@ -27,7 +27,7 @@ struct node {
   std::uint8_t rule = 0;
   ir::value_id in = ir::none;     ///< the input that the kernel transforms
   ir::value_id up_in = ir::none;  ///< of gated: up, where `in` is the gate
-  /// Of turn: k and v, where they are not stacked after q in `in`, or v not after k in `k_in`.
+  /// The k and v of turn, where they are not stacked after q in `in`, or v not after k in `k_in`.
   ir::value_id k_in = ir::none, v_in = ir::none;
   ir::value_id stream = ir::none;  ///< the value to which `add` adds; `out` overwrites it
   std::uint32_t out_width = 0;     ///< elements a token of `out` if more than the graph's value; 0: the same

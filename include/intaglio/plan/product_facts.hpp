@@ -42,7 +42,7 @@ struct product_facts {
   template <class... Kernels>
   static constexpr product_facts of(const dispatch& d, kernels::kernel_list<Kernels...> among) {
     product_facts out;
-    with_constants(d, among, [&](const auto& c, const auto& at) { out.read(c), out.read_operands(d, at); });
+    with_constants(d, among, [&](const auto& c, const auto& ids) { out.read(c), out.read_operands(d, ids); });
     return out;
   }
 

@@ -157,6 +157,18 @@ class resident_batch_layers {
 /// The sequence for a Llama with coded products in f16. Up to eight slots use layers_rows; 16 and 32 use layers_batch.
 /// More slots than one dispatch takes are refused: a session's bits would depend on the number of other sessions.
 class resident_rows_layers : public resident_batch_layers {
+ private:
+  // In front of what calls it: clang 16 does not take a template in a constant expression before its definition.
+  template <class Kernel>
+  constexpr dispatch all_layers(std::uint32_t parts) const {
+    dispatch all =
+        dispatch_of_all<Kernel>(kernels::layers_rows::resident_subgroups, parts, stream(), step(2), {&qkv()});
+    change_constants<Kernel>(all,
+                             [&](auto& c) { c.eps = of_quantize(step(0)).eps, c.codec = of_product(qkv()).codec; });
+    all.activation = gated().activation;
+    return all;
+  }
+
  public:
   using resident_batch_layers::resident_batch_layers;
 
@@ -191,15 +203,6 @@ class resident_rows_layers : public resident_batch_layers {
   }
 
  private:
-  template <class Kernel>
-  constexpr dispatch all_layers(std::uint32_t parts) const {
-    dispatch all =
-        dispatch_of_all<Kernel>(kernels::layers_rows::resident_subgroups, parts, stream(), step(2), {&qkv()});
-    change_constants<Kernel>(all,
-                             [&](auto& c) { c.eps = of_quantize(step(0)).eps, c.codec = of_product(qkv()).codec; });
-    all.activation = gated().activation;
-    return all;
-  }
   constexpr const operand& stream() const { return step(0)[at_quantize.input]; }
   constexpr const dispatch& qkv() const { return step(1); }
   constexpr const dispatch& projection() const { return step(4); }

@@ -12,6 +12,21 @@ namespace intaglio::plan {
 
 /// Recognises blocks with norms before additions (Gemma 3) and makes the resident dispatch of a batch.
 class resident_rows_normed_layers : public resident_batch_layers {
+ private:
+  // In front of what calls it: clang 16 does not take a template in a constant expression before its definition.
+  template <class Kernel>
+  constexpr dispatch all_layers(std::uint32_t subgroups, std::uint32_t parts,
+                                const std::vector<const dispatch*>& write_caches) const {
+    dispatch all = dispatch_of_all<Kernel>(subgroups, parts, stream(), at(0, attends_), write_caches);
+    change_constants<Kernel>(all, [&](auto& c) {
+      c.eps = eps(), c.codec = codec();
+      c.window = pattern_.kinds() == 2 ? of_attention(at(0, attends_)).window : 0;
+      c.full_every = pattern_.period;
+    });
+    all.activation = at(0, gated).activation;
+    return all;
+  }
+
  public:
   using resident_batch_layers::resident_batch_layers;
 
@@ -61,18 +76,6 @@ class resident_rows_normed_layers : public resident_batch_layers {
   static constexpr auto at_add = kernels::push_ids<kernels::norm_add_kernel>;
   static constexpr auto at_turn = kernels::push_ids<kernels::turn_kernel>;
 
-  template <class Kernel>
-  constexpr dispatch all_layers(std::uint32_t subgroups, std::uint32_t parts,
-                                const std::vector<const dispatch*>& write_caches) const {
-    dispatch all = dispatch_of_all<Kernel>(subgroups, parts, stream(), at(0, attends_), write_caches);
-    change_constants<Kernel>(all, [&](auto& c) {
-      c.eps = eps(), c.codec = codec();
-      c.window = pattern_.kinds() == 2 ? of_attention(at(0, attends_)).window : 0;
-      c.full_every = pattern_.period;
-    });
-    all.activation = at(0, gated).activation;
-    return all;
-  }
   /// The value that the layers update, the epsilon of all norms, and the codec of all products.
   constexpr const operand& stream() const { return at(0, 0)[at_quantize.input]; }
   constexpr float eps() const { return of_quantize(at(0, 0)).eps; }

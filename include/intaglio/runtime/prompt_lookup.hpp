@@ -59,7 +59,7 @@ class lookup_trail {
       return found;
     }
     if (behind_ == 0 || behind_ + 1 >= size) return {};
-    const std::size_t from = size - behind_;  // the last token stands in the place of the one before
+    const std::size_t from = size - behind_;  // the last token replaces the one before
     std::size_t same = 0;
     while (same < most_same && same + 1 < from && history[from - 2 - same] == history[size - 2 - same]) ++same;
     if (same < least_same) return {};

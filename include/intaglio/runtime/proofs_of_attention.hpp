@@ -134,9 +134,9 @@ inline std::vector<std::uint32_t> attention_positions(const kernel_trial& trial,
   const reference::cached own_keys{type, false, width, own}, own_values{type, true, value_width, own},
       all_keys{type, false, width, pool}, all_values{type, true, value_width, pool};
   for (std::uint32_t head = 0; head < heads; ++head)
-    for (std::uint32_t at = 0; at < count; ++at) {
-      trial.put(keys, own_keys, head, at);
-      trial.put(values, own_values, head, at);
+    for (std::uint32_t position = 0; position < count; ++position) {
+      trial.put(keys, own_keys, head, position);
+      trial.put(values, own_values, head, position);
     }
   words[word::move_end] = (count + kernels::cache_octet - 1) / kernels::cache_octet;
   for (const std::uint32_t way : {word::move_to_pool, word::move_from_pool}) {
@@ -153,11 +153,11 @@ inline std::vector<std::uint32_t> attention_positions(const kernel_trial& trial,
   const auto compare = [&](const reference::cached& one, const reference::cached& all_of_it, const gpu::buffer& before,
                            const gpu::buffer& back, const gpu::buffer& pooled) {
     for (std::uint32_t head = 0; head < heads; ++head)
-      for (std::uint32_t at = 0; at < count; ++at)
-        for (std::uint32_t c = 0; c < one.head_dim; ++c) {
-          const float number = one.read(before.mapped(), head, at, c);
-          same = same && number == one.read(back.mapped(), head, at, c) &&
-                 number == all_of_it.read(pooled.mapped(), head, pooled_position(at), c);
+      for (std::uint32_t position = 0; position < count; ++position)
+        for (std::uint32_t channel = 0; channel < one.head_dim; ++channel) {
+          const float number = one.read(before.mapped(), head, position, channel);
+          same = same && number == one.read(back.mapped(), head, position, channel) &&
+                 number == all_of_it.read(pooled.mapped(), head, pooled_position(position), channel);
         }
   };
   compare(own_keys, all_keys, keys, back_keys, pool_keys);

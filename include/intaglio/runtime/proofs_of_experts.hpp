@@ -242,12 +242,13 @@ class expert_proof {
                     memory = trial.memory_of(trial.state());
   trial.run(call, {{at.choice, &chosen}, {at.output, &out}, {at.state, &memory}});
   const auto found = read<std::uint32_t>(out, 0, expected.size());
-  for (std::size_t at = 0; at < expected.size(); at += words) {
-    if (found[at + 1] != expected[at + 1]) return 1;
-    if (expected[at + 1] != 0 && (found[at] != expected[at] ||
-                                  !std::equal(expected.begin() + static_cast<std::ptrdiff_t>(at + 2),
-                                              expected.begin() + static_cast<std::ptrdiff_t>(at + 2 + expected[at + 1]),
-                                              found.begin() + static_cast<std::ptrdiff_t>(at + 2))))
+  for (std::size_t list = 0; list < expected.size(); list += words) {
+    if (found[list + 1] != expected[list + 1]) return 1;
+    if (expected[list + 1] != 0 &&
+        (found[list] != expected[list] ||
+         !std::equal(expected.begin() + static_cast<std::ptrdiff_t>(list + 2),
+                     expected.begin() + static_cast<std::ptrdiff_t>(list + 2 + expected[list + 1]),
+                     found.begin() + static_cast<std::ptrdiff_t>(list + 2))))
       return 1;
   }
   return 0;

@@ -45,10 +45,10 @@ namespace intaglio::runtime::proofs {
     if (positions != 0)
       by_position = trial.weight<float>(
           call[at.position_table], std::size_t{(std::min)(kernel_trial::position + t, positions - 1)} * width, width);
-    for (std::uint32_t c = 0; c < width; ++c) {
-      const float value = reference::weight_at(type, group, width, ids[t] % together, c),
+    for (std::uint32_t i = 0; i < width; ++i) {
+      const float value = reference::weight_at(type, group, width, ids[t] % together, i),
                   row = scale == 0 ? value : kernels::arithmetic::product(value, scale);
-      expected.push_back(row + kind[c] + by_position[c]);
+      expected.push_back(row + kind[i] + by_position[i]);
     }
   }
   const gpu::buffer output = trial.room(std::uint64_t{4} * trial.width * width), memory = trial.memory_of(words);

@@ -9,7 +9,7 @@
 
 using namespace intaglio;
 using Model = models::fable;
-using told = models::gemma3<models::gemma3_4b_config, dtype::q4_0, dtype::q4_0, graph::traced<32>::ffn>;
+using traced_gemma = models::gemma3<models::gemma3_4b_config, dtype::q4_0, dtype::q4_0, graph::traced<32>::ffn>;
 
 void shown(gpu::device& device, basic_session& session, basic_session& other) {
   // the block

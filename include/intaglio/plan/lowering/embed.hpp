@@ -44,12 +44,12 @@ struct lowering_of<kernels::embed_kernel> : dispatch_builder {
 
  private:
   /// Binds a table of f32 whose rows are added. @return its number of rows; 0: there is no table
-  constexpr std::uint32_t bind_rows(kernels::push_id at, ir::weight_id id) {
+  constexpr std::uint32_t bind_rows(kernels::push_id to, ir::weight_id id) {
     if (id == ir::none) return 0;
     weight rows = matrix(id);
     rows.layout = weight_layout::matrix;
     rows.bytes = std::uint64_t{4} * rows.rows * rows.columns;
-    bind_weight(at, rows);
+    bind_weight(to, rows);
     return rows.rows;
   }
 };

@@ -37,11 +37,11 @@ struct lowering_of<kernels::streams_kernel> : dispatch_builder {
 
  private:
   /// Binds a row-major matrix of f32.
-  constexpr void bind_floats(kernels::push_id at, ir::weight_id id) {
+  constexpr void bind_floats(kernels::push_id to, ir::weight_id id) {
     weight w = matrix(id);
     w.layout = weight_layout::matrix;
     w.bytes = std::uint64_t{4} * w.rows * w.columns;
-    bind_weight(at, w);
+    bind_weight(to, w);
   }
 };
 
