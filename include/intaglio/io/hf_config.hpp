@@ -190,7 +190,7 @@ class hf_config_reader : public hf_layer_norms {
     // The published configs of Gemma 3 leave out what Gemma3TextConfig has by default.
     const bool gemma = is_gemma(c.model_type) && family_of(c.model_type).norms_behind,
                second = c.model_type == architecture::gemma2;
-    const auto size_or = [&](const char* key, std::uint32_t absent) {
+    const auto gemma_size_or = [&](const char* key, std::uint32_t absent) {
       return gemma && !text[key].present() ? absent : size(text[key]);
     };
     c.hidden_size = size(text["hidden_size"]);
@@ -206,14 +206,14 @@ class hf_config_reader : public hf_layer_norms {
                           : experts_only                    ? 0
                           : family_of(c.model_type).streams ? width_of_layers(inner, c.num_hidden_layers)
                                                             : size(inner);
-    c.num_attention_heads = size_or("num_attention_heads", 8);
+    c.num_attention_heads = gemma_size_or("num_attention_heads", 8);
     const bool mistral = out_.model_type == "mistral" || out_.model_type == "mixtral";
     c.num_key_value_heads = text["num_key_value_heads"].present()               ? size(text["num_key_value_heads"])
                             : gemma                                             ? 4
                             : mistral && !text["num_key_value_heads"].is_null() ? (std::min)(8u, c.num_attention_heads)
                                                                                 : c.num_attention_heads;
-    c.vocab_size = size_or("vocab_size", second ? 256'000 : 262'208);
-    c.max_position_embeddings = size_or("max_position_embeddings", second ? 8192 : 131'072);
+    c.vocab_size = gemma_size_or("vocab_size", second ? 256'000 : 262'208);
+    c.max_position_embeddings = gemma_size_or("max_position_embeddings", second ? 8192 : 131'072);
     expect_same(text["head_dim"], text["attention_head_dim"]);
     const bool elsewhere = (sublayers || family_of(c.model_type).turned_norms) && !text["head_dim"].present();
     if (family_of(c.model_type).latent) {
@@ -229,7 +229,7 @@ class hf_config_reader : public hf_layer_norms {
       c.head_dim = c.hidden_size / c.num_attention_heads;
     }
     if (gemma && !has_layer_inputs(family_of(c.model_type)))
-      c.query_pre_attn_scalar = size_or("query_pre_attn_scalar", 256);
+      c.query_pre_attn_scalar = gemma_size_or("query_pre_attn_scalar", 256);
     if (c.query_pre_attn_scalar == c.head_dim) c.query_pre_attn_scalar = 0;
     for (const char* other : {"rms_norm_eps", "norm_eps"})
       if (sublayers) expect_same(text[other], text["layer_norm_epsilon"]);

@@ -36,10 +36,6 @@ class hf_encoder : public hf_streams {
   }
 
  private:
-  std::uint32_t size_or(const json_place& place, std::uint32_t absent) const {
-    return place.present() ? size(place) : absent;
-  }
-
   /// The sizes of BERT and ModernBERT, which share these keys, and the defaults of each.
   struct encoder_sizes {
     std::uint32_t intermediate_size, num_hidden_layers, vocab_size, max_position_embeddings;

@@ -53,6 +53,9 @@ class hf_fields {
     if (value > (std::numeric_limits<std::uint32_t>::max)()) place.refuse("a number below 2^32");
     return static_cast<std::uint32_t>(value);
   }
+  std::uint32_t size_or(const json_place& place, std::uint32_t absent) const {
+    return place.present() ? size(place) : absent;
+  }
 
   /// Requires that two keys for one number are equal, where both are there.
   [[gnu::cold]] void expect_same(const json_place& one, const json_place& other) const {

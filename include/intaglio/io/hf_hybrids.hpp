@@ -72,15 +72,12 @@ class hf_hybrids : public hf_layers {
       if (kinds[layer] == 'E') c.expert_layers.add(layer);
     }
     if (!c.expert_layers.empty()) read_expert_layers(text);
-    const auto size_or = [&](const char* key, std::uint32_t absent) {
-      return text[key].present() ? size(text[key]) : absent;
-    };
-    c.conv_taps = size_or(sublayers ? "conv_kernel" : "mamba_d_conv", 4);
+    c.conv_taps = size_or(text[sublayers ? "conv_kernel" : "mamba_d_conv"], 4);
     const json_place heads = text[sublayers ? "mamba_num_heads" : "mamba_n_heads"];
-    c.delta_net = {.key_heads = sublayers ? size_or("n_groups", 8) : size_or("mamba_n_groups", 1),
+    c.delta_net = {.key_heads = sublayers ? size_or(text["n_groups"], 8) : size_or(text["mamba_n_groups"], 1),
                    .value_heads = heads.present() ? size(heads) : 128,
-                   .key_dim = sublayers ? size_or("ssm_state_size", 128) : size_or("mamba_d_state", 256),
-                   .value_dim = sublayers ? size_or("mamba_head_dim", 64) : granite_head(text)};
+                   .key_dim = sublayers ? size_or(text["ssm_state_size"], 128) : size_or(text["mamba_d_state"], 256),
+                   .value_dim = sublayers ? size_or(text["mamba_head_dim"], 64) : granite_head(text)};
     if (c.delta_net.key_heads == 0 || c.delta_net.value_heads % c.delta_net.key_heads != 0)
       document_.refuse(heads.where(), "a multiple of the groups of heads, " + std::to_string(c.delta_net.key_heads),
                        std::to_string(c.delta_net.value_heads));
@@ -123,21 +120,18 @@ class hf_hybrids : public hf_layers {
   /// Reads Mamba-2 beside attention. Defaults: transformers' FalconH1Config.
   [[gnu::cold]] void read_attention_beside(const json_place& text) {
     decoder_config& c = out_.config;
-    const auto size_or = [&](const char* key, std::uint32_t absent) {
-      return text[key].present() ? size(text[key]) : absent;
-    };
     const json_place inner = text["mamba_d_ssm"], wide = text["mamba_d_head"];
-    const std::uint32_t heads = size_or("mamba_n_heads", 128), expand = size_or("mamba_expand", 2);
+    const std::uint32_t heads = size_or(text["mamba_n_heads"], 128), expand = size_or(text["mamba_expand"], 2);
     if (expand > 64) text["mamba_expand"].refuse("at most 64");
     const std::uint32_t values = inner.present() ? size(inner) : inner.is_null() ? expand * c.hidden_size : 1024;
     if (heads == 0 || values % heads != 0)
       document_.refuse("mamba_n_heads", "a divisor of mamba_d_ssm " + std::to_string(values), std::to_string(heads));
     if (wide.present() && !(wide.is_string() && wide.text() == "auto") && size(wide) != values / heads)
       wide.refuse(std::to_string(values / heads) + " as mamba_d_ssm / mamba_n_heads");
-    c.conv_taps = size_or("mamba_d_conv", 4);
-    c.delta_net = {.key_heads = size_or("mamba_n_groups", 1),
+    c.conv_taps = size_or(text["mamba_d_conv"], 4);
+    c.delta_net = {.key_heads = size_or(text["mamba_n_groups"], 1),
                    .value_heads = heads,
-                   .key_dim = size_or("mamba_d_state", 256),
+                   .key_dim = size_or(text["mamba_d_state"], 256),
                    .value_dim = values / heads};
     c.mamba_rms_norm = text["mamba_rms_norm"].boolean_or(false);
     if (c.mamba_rms_norm && text["mamba_norm_before_gate"].boolean_or(true))

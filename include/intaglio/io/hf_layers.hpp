@@ -70,17 +70,14 @@ class hf_layers : public hf_rope {
   /// Reads delta rules. Defaults: transformers' Qwen3NextConfig and Qwen3_5TextConfig, which agree in these.
   [[gnu::cold]] void read_delta_net(const json_place& text) {
     decoder_config& c = out_.config;
-    const auto size_or = [&](const char* key, std::uint32_t absent) {
-      return text[key].present() ? size(text[key]) : absent;
-    };
-    c.conv_taps = size_or("linear_conv_kernel_dim", 4);
-    c.delta_net = {.key_heads = size_or("linear_num_key_heads", 16),
-                   .value_heads = size_or("linear_num_value_heads", 32),
-                   .key_dim = size_or("linear_key_head_dim", 128),
-                   .value_dim = size_or("linear_value_head_dim", 128)};
+    c.conv_taps = size_or(text["linear_conv_kernel_dim"], 4);
+    c.delta_net = {.key_heads = size_or(text["linear_num_key_heads"], 16),
+                   .value_heads = size_or(text["linear_num_value_heads"], 32),
+                   .key_dim = size_or(text["linear_key_head_dim"], 128),
+                   .value_dim = size_or(text["linear_value_head_dim"], 128)};
     if (!text["attn_output_gate"].boolean_or(true)) text["attn_output_gate"].refuse("true");
     if (text["layer_types"].present()) return read_recurrent_layers(text, "linear_attention");
-    const std::uint32_t interval = size_or("full_attention_interval", 4);
+    const std::uint32_t interval = size_or(text["full_attention_interval"], 4);
     if (c.num_hidden_layers > layer_pattern::max_period)
       document_.refuse("num_hidden_layers", "at most " + std::to_string(layer_pattern::max_period) + " of two kinds",
                        std::to_string(c.num_hidden_layers));

@@ -21,9 +21,6 @@ class hf_mixtures : public hf_encoder {
     decoder_config& c = out_.config;
     const family& of = family_of(c.model_type);
     const bool mixtral = out_.model_type == "mixtral", all = of.experts == mixtures::all;
-    const auto size_or = [&](const json_place& place, std::uint32_t absent) {
-      return place.present() ? size(place) : absent;
-    };
     if (may_share_expert(of)) {
       c.num_local_experts = size_or(text["num_local_experts"], of.default_experts);
       const std::uint32_t shared =

@@ -20,20 +20,17 @@ class hf_streams : public hf_hybrids {
  protected:
   [[gnu::cold]] void read_streams(const json_place& text) {
     decoder_config& c = out_.config;
-    const auto size_or = [&](const char* key, std::uint32_t absent) {
-      return text[key].present() ? size(text[key]) : absent;
-    };
     c.attention_multiplier = 1.f;
-    c.num_key_value_heads = size_or("num_key_value_heads", 2);
-    c.vocab_size = size_or("vocab_size", 262'400);
-    c.max_position_embeddings = size_or("max_position_embeddings", 32'768);
-    c.num_kv_shared_layers = size_or("num_kv_shared_layers", 15);
-    c.hidden_size_per_layer_input = size_or("hidden_size_per_layer_input", 256);
-    c.vocab_size_per_layer_input = size_or("vocab_size_per_layer_input", 262'144);
+    c.num_key_value_heads = size_or(text["num_key_value_heads"], 2);
+    c.vocab_size = size_or(text["vocab_size"], 262'400);
+    c.max_position_embeddings = size_or(text["max_position_embeddings"], 32'768);
+    c.num_kv_shared_layers = size_or(text["num_kv_shared_layers"], 15);
+    c.hidden_size_per_layer_input = size_or(text["hidden_size_per_layer_input"], 256);
+    c.vocab_size_per_layer_input = size_or(text["vocab_size_per_layer_input"], 262'144);
     if (c.vocab_size_per_layer_input == c.vocab_size) c.vocab_size_per_layer_input = 0;
-    c.altup_num_inputs = size_or("altup_num_inputs", 4);
-    c.laurel_rank = size_or("laurel_rank", 64);
-    if (size_or("altup_active_idx", 0) != 0) text["altup_active_idx"].refuse("0");
+    c.altup_num_inputs = size_or(text["altup_num_inputs"], 4);
+    c.laurel_rank = size_or(text["laurel_rank"], 64);
+    if (size_or(text["altup_active_idx"], 0) != 0) text["altup_active_idx"].refuse("0");
     if (!text["altup_correct_scale"].boolean_or(true)) text["altup_correct_scale"].refuse("true");
     if (const json_place clip = text["altup_coef_clip"]; clip.is_null() || (clip.present() && clip.number() != 120.0))
       document_.refuse(clip.where(), "120", clip.present() ? number_text(clip.real()) : "null");
