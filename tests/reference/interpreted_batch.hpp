@@ -30,17 +30,15 @@ inline std::uint32_t session_of(std::span<const row> rows, std::uint32_t slot) {
 class batch_both_ways {
  public:
   batch_both_ways(const plan::table& of, std::span<const std::byte> module)
-      : table_(of), weights_(of), call_(plan::fitted(of.resident_batch.resident[0], class_for(of))),
-        code_(spliced(module, call_), call_.specialization) {
+      : table_(of), weights_(of), run_(of.resident_batch.resident[0], module) {
     weights_.make_all();
     for (std::uint32_t slot = 0; slot < of.shape.slot_count; ++slot)
       sessions_.emplace_back(of, [this](std::uint32_t which, std::uint32_t layer) { return weights_(which, layer); });
     arena_.assign(of.resident_batch.arena_bytes, std::byte{0xCD});
-    const plan::operand& progress = operand_of("progress");
+    const plan::operand& progress = run_.operand_of("progress");
     state_.assign((progress.offset + kernels::layers::progress_bytes(of.config->num_hidden_layers)) / 4, 0);
     for (std::uint32_t layer = 0; layer < of.config->num_hidden_layers; ++layer) fill_caches(layer);
   }
-  const plan::dispatch& call() const { return call_; }
 
   /// The streams behind the last layer, a row for each row of the pass. @return {the chains', the module's}, as bits
   std::array<std::vector<std::uint32_t>, 2> pass(std::span<const row> rows) {
@@ -59,7 +57,9 @@ class batch_both_ways {
       for (const float each : session.floats(chain.residual_offset, hidden))
         if (!rows[slot].unused) out[0].push_back(std::bit_cast<std::uint32_t>(each));
     }
-    run();
+    const plan::sequence& batch = table_.resident_batch;
+    std::fill_n(arena_.begin() + static_cast<std::ptrdiff_t>(batch.blank_offset), batch.blank_bytes, std::byte{0xff});
+    run_(batch, {table_, weights_, arena_, state_, keys_, values_});
     for (std::uint32_t slot = 0; slot < rows.size(); ++slot) {
       if (rows[slot].unused) continue;
       out[1].resize(out[1].size() + hidden);
@@ -78,18 +78,9 @@ class batch_both_ways {
     return same;
   }
   /// Whether a wait of a workgroup timed out.
-  bool timed_out() const { return state_[operand_of("progress").offset / 4 + 3] != 0; }
-  std::uint64_t instructions = 0;
+  bool timed_out() const { return state_[run_.operand_of("progress").offset / 4 + 3] != 0; }
 
  private:
-  static plan::device_class class_for(const plan::table& of) {
-    plan::device_class out = plan::classes::h100;
-    out.resident_workgroups = of.resident_batch.resident[0].groups[0];
-    return out;
-  }
-  const plan::operand& operand_of(std::string_view name) const {
-    return call_.push[kernels::interface_of(call_.kernel).push_index(name)];
-  }
   std::byte* stream(std::uint32_t slot) {
     return arena_.data() + table_.resident_batch.residual_offset + 4ull * slot * table_.config->hidden_size;
   }
@@ -138,55 +129,13 @@ class batch_both_ways {
           std::memcpy((value ? values_ : keys_)[layer].data() + pooled, half.data(), 2);
         });
   }
-  std::uint64_t address(const plan::operand& of, std::uint32_t layer) {
-    const auto at = [&](auto& bytes) { return std::bit_cast<std::uintptr_t>(bytes.data()) + of.offset; };
-    switch (of.where) {
-      case plan::region::arena:
-        return at(arena_) + layer * of.layer_stride;
-      case plan::region::pool_keys:
-        return at(keys_[table_.cache_owner(layer)]);
-      case plan::region::pool_values:
-        return at(values_[table_.cache_owner(layer)]);
-      case plan::region::state:
-        return at(state_);
-      case plan::region::arguments:
-        return at(arguments_);
-      case plan::region::weight: {
-        const auto bytes = weights_(of.slot, table_.weights[of.slot].per_layer ? layer : 0);
-        return at(bytes);
-      }
-      default:
-        return 0;
-    }
-  }
-  void run() {
-    const plan::sequence& s = table_.resident_batch;
-    std::fill_n(arena_.begin() + static_cast<std::ptrdiff_t>(s.blank_offset), s.blank_bytes, std::byte{0xff});
-    arguments_.clear();
-    for (std::uint32_t layer = 0; layer < s.layers; ++layer)
-      for (const plan::operand& each : s.arguments_of(layer)) arguments_.push_back(address(each, layer));
-    std::vector<std::uint64_t> push;
-    for (std::size_t i = 0; i < kernels::interface_of(call_.kernel).push_count(); ++i)
-      push.push_back(address(call_.push[i], 0));
-    std::vector<std::span<std::byte>> memory{std::span(arena_), std::as_writable_bytes(std::span(state_)),
-                                             std::as_writable_bytes(std::span(arguments_))};
-    for (auto* each : {&keys_, &values_})
-      for (auto& bytes : *each) memory.push_back(bytes);
-    weights_.each([&](std::span<std::byte> bytes) { memory.push_back(bytes); });
-    spirv::machine its(code_, {call_.groups[0], 32 * call_.subgroups, 32}, std::move(memory));
-    its.run(std::as_bytes(std::span(push)));
-    instructions += its.instructions();
-  }
-
   const plan::table& table_;
   random_weights weights_;
-  plan::dispatch call_;
-  spirv::program code_;
+  module_run run_;
   std::vector<reference::machine> sessions_;
   std::vector<std::byte> arena_;
   std::vector<std::uint32_t> state_;
   std::vector<std::vector<std::byte>> keys_, values_;  ///< the pool's, by layer
-  std::vector<std::uint64_t> arguments_;
 };
 
 }  // namespace interpreted

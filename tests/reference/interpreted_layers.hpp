@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -66,12 +67,80 @@ class random_weights {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::byte>> bytes_;
 };
 
-/// A module's words with the activation of a dispatch.
-inline std::vector<std::uint32_t> spliced(std::span<const std::byte> module, const plan::dispatch& call) {
-  std::vector<std::uint32_t> words(module.size() / 4);
-  std::memcpy(words.data(), module.data(), module.size());
-  return kernels::splicer(words, *call.activation).spliced();
-}
+/// Memory that a module runs in; keys and values are by layer, of a session or of a pool.
+struct module_memory {
+  const plan::table& table;
+  random_weights& weights;
+  std::vector<std::byte>& arena;
+  std::vector<std::uint32_t>& state;
+  std::vector<std::vector<std::byte>>&keys, &values;
+};
+
+/// A dispatch of all layers, fitted to a device that runs its workgroups at once, and its module.
+class module_run {
+ public:
+  module_run(const plan::dispatch& planned, std::span<const std::byte> module)
+      : call_(plan::fitted(planned, class_for(planned))), code_(spliced(module, call_), call_.specialization) {}
+  const plan::operand& operand_of(std::string_view name) const {
+    return call_.push[kernels::interface_of(call_.kernel).push_index(name)];
+  }
+  /// @param of the sequence that has the dispatch
+  void operator()(const plan::sequence& of, const module_memory& in) {
+    arguments_.clear();
+    for (std::uint32_t layer = 0; layer < of.layers; ++layer)
+      for (const plan::operand& each : of.arguments_of(layer)) arguments_.push_back(address(each, layer, in));
+    std::vector<std::uint64_t> push;
+    for (std::size_t i = 0; i < kernels::interface_of(call_.kernel).push_count(); ++i)
+      push.push_back(address(call_.push[i], 0, in));
+    std::vector<std::span<std::byte>> memory{std::span(in.arena), std::as_writable_bytes(std::span(in.state)),
+                                             std::as_writable_bytes(std::span(arguments_))};
+    for (auto* each : {&in.keys, &in.values})
+      for (auto& bytes : *each) memory.push_back(bytes);
+    in.weights.each([&](std::span<std::byte> bytes) { memory.push_back(bytes); });
+    spirv::machine its(code_, {call_.groups[0], 32 * call_.subgroups, 32}, std::move(memory));
+    its.run(std::as_bytes(std::span(push)));
+  }
+
+ private:
+  std::uint64_t address(const plan::operand& of, std::uint32_t layer, const module_memory& in) {
+    const auto at = [&](auto& bytes) { return std::bit_cast<std::uintptr_t>(bytes.data()) + of.offset; };
+    switch (of.where) {
+      case plan::region::arena:
+        return at(in.arena) + layer * of.layer_stride;
+      case plan::region::keys:
+      case plan::region::pool_keys:
+        return at(in.keys[in.table.cache_owner(layer)]);
+      case plan::region::values:
+      case plan::region::pool_values:
+        return at(in.values[in.table.cache_owner(layer)]);
+      case plan::region::state:
+        return at(in.state);
+      case plan::region::arguments:
+        return at(arguments_);
+      case plan::region::weight: {
+        const auto bytes = in.weights(of.slot, in.table.weights[of.slot].per_layer ? layer : 0);
+        return at(bytes);
+      }
+      default:
+        return 0;
+    }
+  }
+  static plan::device_class class_for(const plan::dispatch& planned) {
+    plan::device_class out = plan::classes::h100;
+    out.resident_workgroups = planned.groups[0];
+    return out;
+  }
+  /// The module's words with the activation of a dispatch.
+  static std::vector<std::uint32_t> spliced(std::span<const std::byte> module, const plan::dispatch& call) {
+    std::vector<std::uint32_t> words(module.size() / 4);
+    std::memcpy(words.data(), module.data(), module.size());
+    return kernels::splicer(words, *call.activation).spliced();
+  }
+
+  plan::dispatch call_;
+  spirv::program code_;
+  std::vector<std::uint64_t> arguments_;
+};
 
 /// Passes of decode in two ways: by the reference of the chain, and by the module of the resident dispatch itself.
 class both_ways {
@@ -79,18 +148,12 @@ class both_ways {
   explicit both_ways(const plan::table& of, std::span<const std::byte> module, std::size_t which = 0)
       : table_(of), weights_(of),
         chain_(of, [this](std::uint32_t slot, std::uint32_t layer) { return weights_(slot, layer); }),
-        one_(of, [this](std::uint32_t slot, std::uint32_t layer) { return weights_(slot, layer); }) {
+        one_(of, [this](std::uint32_t slot, std::uint32_t layer) { return weights_(slot, layer); }),
+        run_(which == 0 ? of.resident_decode.resident[0] : of.resident_decode.resident_long[0], module) {
     weights_.make_all();
     fill_caches();
     one_.arena.resize(std::max<std::size_t>(one_.arena.size(), of.resident_decode.arena_bytes));
-    plan::device_class device = plan::classes::h100;
-    const plan::sequence& s = of.resident_decode;
-    const plan::dispatch& planned = which == 0 ? s.resident[0] : s.resident_long[0];
-    device.resident_workgroups = planned.groups[0];
-    call_ = plan::fitted(planned, device);
-    code_.emplace_back(spliced(module, call_), call_.specialization);
   }
-  const plan::dispatch& call() const { return call_; }
 
   /// The stream behind the last layer, of a token at a position. @return {the chain's, the module's}, as bits
   std::array<std::vector<std::uint32_t>, 2> pass(std::uint32_t position, std::uint32_t token) {
@@ -102,12 +165,11 @@ class both_ways {
       for (const plan::dispatch& d : chain.block(chain.pattern(layer))) chain_.step(d, layer);
     std::fill_n(one_.arena.begin() + static_cast<std::ptrdiff_t>(s.blank_offset), s.blank_bytes, std::byte{0xff});
     for (const plan::dispatch& d : s.prologue) one_.step(d, 0);
-    run();
+    run_(s, {table_, weights_, one_.arena, one_.state, one_.keys, one_.values});
     return {stream(chain_, chain), stream(one_, s)};
   }
   /// Whether caches of both are the same.
   bool caches_agree() const { return chain_.keys == one_.keys && chain_.values == one_.values; }
-  std::uint64_t instructions = 0;
 
  private:
   std::vector<std::uint32_t> stream(const reference::machine& of, const plan::sequence& s) const {
@@ -128,51 +190,10 @@ class both_ways {
       one_.*each = chain_.*each;
     }
   }
-  std::uint64_t address(const plan::operand& of, std::uint32_t layer) {
-    const auto at = [&](auto& bytes) { return std::bit_cast<std::uintptr_t>(bytes.data()) + of.offset; };
-    switch (of.where) {
-      case plan::region::arena:
-        return at(one_.arena) + layer * of.layer_stride;
-      case plan::region::keys:
-        return at(one_.keys[table_.cache_owner(layer)]);
-      case plan::region::values:
-        return at(one_.values[table_.cache_owner(layer)]);
-      case plan::region::state:
-        return at(one_.state);
-      case plan::region::arguments:
-        return at(arguments_);
-      case plan::region::weight: {
-        const auto bytes = weights_(of.slot, table_.weights[of.slot].per_layer ? layer : 0);
-        return at(bytes);
-      }
-      default:
-        return 0;
-    }
-  }
-  void run() {
-    const plan::sequence& s = table_.resident_decode;
-    arguments_.clear();
-    for (std::uint32_t layer = 0; layer < s.layers; ++layer)
-      for (const plan::operand& each : s.arguments_of(layer)) arguments_.push_back(address(each, layer));
-    std::vector<std::uint64_t> push;
-    for (std::size_t i = 0; i < kernels::interface_of(call_.kernel).push_count(); ++i)
-      push.push_back(address(call_.push[i], 0));
-    std::vector<std::span<std::byte>> memory{std::span(one_.arena), std::as_writable_bytes(std::span(one_.state)),
-                                             std::as_writable_bytes(std::span(arguments_))};
-    for (auto* each : {&one_.keys, &one_.values})
-      for (auto& bytes : *each) memory.push_back(bytes);
-    weights_.each([&](std::span<std::byte> bytes) { memory.push_back(bytes); });
-    spirv::machine its(code_[0], {call_.groups[0], 32 * call_.subgroups, 32}, std::move(memory));
-    its.run(std::as_bytes(std::span(push)));
-    instructions += its.instructions();
-  }
-
   const plan::table& table_;
   random_weights weights_;
   reference::machine chain_, one_;
-  plan::dispatch call_;
-  std::vector<spirv::program> code_;
-  std::vector<std::uint64_t> arguments_;
+  module_run run_;
 };
 
 }  // namespace interpreted
