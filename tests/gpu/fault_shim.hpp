@@ -229,8 +229,8 @@ class shim {
   std::map<std::string, std::multiset<std::uint64_t>> ledger_;  // lavapipe may give the same handle to equal things
   fallible_call target_{}, always_{};
   VkResult code_ = VK_SUCCESS, always_code_ = VK_SUCCESS;
-  bool armed_ = false, injected_ = false, lost_ = false;
-  std::atomic<bool> hangs_{false};
+  bool armed_ = false, lost_ = false;
+  std::atomic<bool> hangs_{false}, injected_{false};
   std::size_t wrong_destroys_ = 0;
 };
 

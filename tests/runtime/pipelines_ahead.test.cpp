@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "gpu/checked_device.hpp"
@@ -346,6 +347,11 @@ TEST_CASE("a pipeline that cannot be made ahead is reported to who waits for it,
         CHECK_THROWS_AS(kernels->wait(), out_of_memory);
         CHECK_THROWS_AS(runtime::executor::prove_kernels(on, *plan, *kernels, runtime::synthetic_weights(on, table)),
                         out_of_memory);
+      } else {  // whose thread may not have begun when nobody waits for it
+        using clock = std::chrono::steady_clock;
+        for (const auto end = clock::now() + std::chrono::seconds(60);
+             !faults::the_shim().injected() && clock::now() < end;)
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     }
     CHECK(faults::the_shim().injected());

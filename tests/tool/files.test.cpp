@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // inspect, check, convert, and what every command says of a bad file.
+#include "intaglio/io/packed_image.hpp"
 #include "shared.hpp"
 #include "tool/program.hpp"
 
@@ -153,7 +154,8 @@ TEST_CASE("a packed model is one file that every command takes") {
   REQUIRE(made.code == 0);
   CHECK(contains(made.err, "for fable"));
   const auto seen = call({"inspect", packed, "--json"}).json();
-  CHECK((seen["form"] == "packed" && seen["version"] == 10 && seen["problem"].is_null()));
+  CHECK((seen["form"] == "packed" && seen["version"] == intaglio::io::packed_layout::version &&
+         seen["problem"].is_null()));
   CHECK(seen["config"] == call({"inspect", fable(), "--json"}).json()["config"]);
   CHECK(contains(call({"check", packed}).out, ": sound: "));
   const std::vector<std::string> story{"run", "--prompt", "Once upon a time", "-n", "24", "--quiet"};
