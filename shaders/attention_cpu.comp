@@ -65,7 +65,7 @@ void take_pushed() {
 #include "slots.glsl"
 uint own_slot;
 #define slot_of_span(first) (batched ? (first) : span_slot(first))
-#define cache_place(place) (batched ? pool_place(own_slot, place) : (place))
+#define cache_row(place) (batched ? pool_place(own_slot, place) : (place))
 
 #include "attention_cpu.glsl"
 

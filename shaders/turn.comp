@@ -147,12 +147,12 @@ uint code_of(float x, float inverse) {
   return uint(clamp(int(up), 0, 15));
 }
 // Where a head's channels go in a coded cache.
-struct coded_place {
+struct coded_row {
   uint dim, octet_size, first_chunk;  // channels of a head; words of its octets; the chunk of the first channel
   bool by_rows;                       // as values are, with the chunks of a position side by side
 };
 // Writes `count` quads in shared_y to their position of a coded cache.
-void store_codes(Words cache, coded_place at, uint head, uint token, uint count) {
+void store_codes(Words cache, coded_row at, uint head, uint token, uint count) {
   uint position = position_of(token), slot = place_of(token, position), in_octet = slot & 7u;
   if (slot >= context) return;
   uint base = (head * ((context + 7u) / 8u) + slot / 8u) * at.octet_size, behind = at.dim * chunk_words;
@@ -195,8 +195,8 @@ void store_joined(uint head, uint token) {
   }
   uint count = is_value ? value_quads : head_quads, first = is_value ? 0u : value_quads;
   if (coded_cache) {
-    store_codes(keys, coded_place(joined_dim, joined_octet_words, first / 2u, false), 0u, token, count);
-    if (is_value) store_codes(values, coded_place(latent, value_octet_words, 0u, true), 0u, token, count);
+    store_codes(keys, coded_row(joined_dim, joined_octet_words, first / 2u, false), 0u, token, count);
+    if (is_value) store_codes(values, coded_row(latent, value_octet_words, 0u, true), 0u, token, count);
     return;
   }
   uint slot = place_of(token, position_of(token));
@@ -269,7 +269,7 @@ void main() {
   } else if (coded_cache && !is_query) {
     workgroup_barrier();
     if (wanted)
-      store_codes(is_value ? values : keys, coded_place(head_dim, octet_words, 0u, is_value),
+      store_codes(is_value ? values : keys, coded_row(head_dim, octet_words, 0u, is_value),
                   head - (is_value ? heads + kv_heads : heads), token, head_quads);
   }
 }

@@ -13,9 +13,9 @@
 #include "coded_cache.glsl"
 #endif
 
-#ifndef cache_place  // a span's slot, and the cache's slot for a position behind it
+#ifndef cache_row  // a span's slot, and the cache's slot for a position behind it
 #define slot_of_span(first) span_slot(first)
-#define cache_place(place) (place)
+#define cache_row(place) (place)
 #endif
 
 #define each_head(h) LATER_UNROLLED for (uint h = 0u; h < heads_together; ++h)
@@ -42,7 +42,7 @@ void attend_span(uint kv_head, uint first, uint count, uint seen) {
   float greatest[4];
   each_head(h) greatest[h] = minus_infinity;
   for (uint base = 0u; base < count; base += subgroup_size) {
-    uint own = base + lane, index = key_index(kv_head, cache_place(first + min(own, count - 1u)), 0u);
+    uint own = base + lane, index = key_index(kv_head, cache_row(first + min(own, count - 1u)), 0u);
     precise vec4 a[4][4];
     each_head(h) LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) a[h][k] = vec4(0.0);
     if (is_seen(own)) LATER_UNROLLED for (uint c = 0u; c < chunks; ++c) {
@@ -99,7 +99,7 @@ void attend_span(uint kv_head, uint first, uint count, uint seen) {
       precise vec4 a[4][slots];
       each_head(h) each_slot(s) a[h][s] = vec4(0.0);
       LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) if (is_seen(octet + i)) {
-        uint row = (kv_head * value_rows + cache_place(first + octet + i)) * quads;
+        uint row = (kv_head * value_rows + cache_row(first + octet + i)) * quads;
         each_slot(s) {
           vec4 value = widened_cached_value(load_cached_value(values, row + quad_of(s)));
           each_head(h) {

@@ -45,7 +45,7 @@ TEST_CASE("tensor_pieces: every element of a view is the one that its strides sa
         for (std::uint64_t c = 0; c < 13; ++c)
           REQUIRE(got[static_cast<std::size_t>(r * 13 + c)] == 7 + (row0 + r) * row_stride + c * column_stride);
     }
-    CHECK(view.place_of(2, 3, 2) == 2 * (7 + 2 * row_stride + 3 * column_stride));
+    CHECK(view.offset_of(2, 3, 2) == 2 * (7 + 2 * row_stride + 3 * column_stride));
   }
   CHECK_FALSE(tensor_piece{.row0 = 2, .rows = 3, .column0 = 4, .columns = 5}.holds(1, 4));
   CHECK(tensor_piece{.row0 = 2, .rows = 3, .column0 = 4, .columns = 5}.holds(4, 8));

@@ -110,7 +110,7 @@ TEST_CASE("vindex: what is not read is refused by its place", "[feature_index]")
   refused(with("/layers/1/offset", 44032 * 5), "layers[1].offset: expected vectors inside gate_vectors.bin");
   auto short_of_one = sound;
   short_of_one["layers"].erase(4);
-  refused(short_of_one, "layers: expected a place for layer 4");
+  refused(short_of_one, "layers: expected an offset for layer 4");
   refused(with("/num_layers", 4), "layers[4].layer: expected each layer under 4 once");
   refused(with("/checksums/up_features.bin", "00"), "up_features.bin: SHA-256: expected 00, found");
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The plan of each shipped model is approved text in tests/golden: a change of schedule is read in review.
+// The plans of fable and of BitNet 2B are approved text in tests/golden: a change of schedule is read in review.
 // INTAGLIO_APPROVE=1 writes the texts anew.
 #include "intaglio/plan/explain.hpp"
 

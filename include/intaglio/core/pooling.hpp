@@ -18,7 +18,7 @@ enum class pooling : std::uint8_t {
 /// The last enumerator.
 inline constexpr pooling last_pooling = pooling::first;
 
-/// "last", "mean" or "first".
+/// The name of a pooling: "last", "mean" or "first".
 constexpr std::string_view name(pooling value) {
   return value == pooling::last ? "last" : value == pooling::mean ? "mean" : "first";
 }

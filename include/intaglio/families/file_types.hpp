@@ -31,6 +31,7 @@ inline constexpr auto planned_codecs = [] {
   }
   return out;
 }();
+/// Whether plans compute with weights of this type.
 constexpr bool is_planned(dtype type) {
   return std::find(planned_codecs.begin(), planned_codecs.end(), type) != planned_codecs.end();
 }
@@ -135,6 +136,7 @@ struct file_types {
 constexpr bool is_global_matrix(std::string_view name) {
   return name.starts_with("per_layer_") || name.starts_with("altup_") || name.starts_with("dense_");
 }
+/// The types in which the weights of a file are computed.
 inline file_types types_of(const io::checkpoint& file) {
   file_types out;
   if (family_of(file.config().model_type).ternary) return out;

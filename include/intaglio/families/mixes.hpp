@@ -26,6 +26,7 @@ struct mix {
   dtype base;
   char size;  ///< 's', 'm' or 'l'
 };
+/// The mixes by name.
 inline constexpr std::array mixes{mix{"q3_k_s", dtype::q3_k, 's'}, mix{"q3_k_m", dtype::q3_k, 'm'},
                                   mix{"q3_k_l", dtype::q3_k, 'l'}, mix{"q4_k_s", dtype::q4_k, 's'},
                                   mix{"q4_k_m", dtype::q4_k, 'm'}, mix{"q5_k_s", dtype::q5_k, 's'},

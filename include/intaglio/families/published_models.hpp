@@ -27,15 +27,18 @@ struct published_model {
   }
 };
 
+/// The entry of a model whose weights may have any codec.
 template <template <dtype> class Model>
 constexpr published_model coded_entry() {
   return {Model<dtype::f16>::name, &Model<dtype::f16>::config};
 }
+/// The entry of a model.
 template <class Model>
 constexpr published_model entry_of() {
   return {Model::name, &Model::config};
 }
 
+/// The published models that the library names.
 inline constexpr std::array published_models{
     entry_of<models::fable>(),
     entry_of<models::bitnet_2b_4t>(),

@@ -92,7 +92,8 @@ struct dispatch_table {
   row(PhysicalDeviceFeatures2, PHYSICAL_DEVICE_FEATURES_2) \
   row(PhysicalDeviceMemoryBudgetPropertiesEXT, PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT) \
   row(PhysicalDeviceMemoryProperties2, PHYSICAL_DEVICE_MEMORY_PROPERTIES_2) \
-  row(PhysicalDevicePipelineExecutablePropertiesFeaturesKHR, PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR) \
+  row(PhysicalDevicePipelineExecutablePropertiesFeaturesKHR, \
+      PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR) \
   row(PhysicalDeviceProperties2, PHYSICAL_DEVICE_PROPERTIES_2) \
   row(PhysicalDeviceRobustness2FeaturesEXT, PHYSICAL_DEVICE_ROBUSTNESS_2_FEATURES_EXT) \
   row(PhysicalDeviceShaderSMBuiltinsPropertiesNV, PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV) \

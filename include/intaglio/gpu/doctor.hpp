@@ -13,6 +13,7 @@ struct report_section {
   std::vector<std::pair<std::string, std::string>> entries;
 };
 
+/// The sections of a report, in their order.
 using report = std::vector<report_section>;
 
 /// The lines of a report, keys aligned.

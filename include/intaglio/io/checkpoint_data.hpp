@@ -369,7 +369,7 @@ class checkpoint {
     for (const tensor_piece& piece : tensor.pieces)
       if (const std::uint64_t r = row + at / stored.columns, c = at % stored.columns / layout.block_elements;
           piece.holds(r, c))
-        file = piece.file, offset = piece.place_of(r, c, layout.block_bytes);
+        file = piece.file, offset = piece.offset_of(r, c, layout.block_bytes);
     throw file_error(file->path(), offset, "tensor '" + printable(tensor.stored_name, 70) + "': value",
                      "a finite number", std::isnan(*bad) ? "NaN" : "infinity");
   }

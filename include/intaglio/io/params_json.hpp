@@ -26,6 +26,67 @@ struct original_params {
   std::vector<std::string> warnings;  ///< about keys that are not read
 };
 
+/// The keys of a params.json that is being read.
+class original_keys {
+ public:
+  /// @throws file_error: `document` is no JSON object
+  explicit original_keys(strict_json& document) : document_(document), root_(document.path(), "", &document.root()) {
+    if (!root_.is_object()) document.refuse("params.json", "a JSON object", std::string(document.root().type_name()));
+  }
+  json_place operator[](const char* key) const { return root_[key]; }
+  const json_place& root() const { return root_; }
+
+  static std::uint32_t size(const json_place& place) {
+    const std::uint64_t value = place.natural();
+    if (value > (std::numeric_limits<std::uint32_t>::max)()) place.refuse("a number below 2^32");
+    return static_cast<std::uint32_t>(value);
+  }
+  std::uint32_t size_or(const char* key, std::uint32_t absent) const {
+    return root_[key].present() ? size(root_[key]) : absent;
+  }
+  float real_or(const char* key, float absent) const { return root_[key].present() ? root_[key].real() : absent; }
+
+  /// Width of a head, which is stated or a part of the stream.
+  std::uint32_t head_dim(const decoder_config& c) const {
+    if (root_["head_dim"].present()) return size(root_["head_dim"]);
+    if (c.num_attention_heads == 0 || c.hidden_size % c.num_attention_heads != 0)
+      document_.refuse("n_heads", "a divisor of dim " + std::to_string(c.hidden_size),
+                       std::to_string(c.num_attention_heads));
+    return c.hidden_size / c.num_attention_heads;
+  }
+  /// Inner width of the FFN, which is stated or computed as llama-models' FeedForward computes it.
+  std::uint32_t intermediate_size(std::uint32_t hidden_size) const {
+    if (root_["hidden_dim"].present()) return size(root_["hidden_dim"]);
+    const std::uint64_t multiple = size_or("multiple_of", 256);
+    if (multiple == 0) root_["multiple_of"].refuse("a number above 0");
+    const double factor = root_["ffn_dim_multiplier"].present() ? root_["ffn_dim_multiplier"].number() : 1.0;
+    if (!(factor > 0.0 && factor < 16.0)) root_["ffn_dim_multiplier"].refuse("a number above 0, below 16");
+    const auto two_thirds = std::uint64_t{8} * hidden_size / 3;
+    const auto wanted = static_cast<std::uint64_t>(factor * static_cast<double>(two_thirds));
+    const std::uint64_t whole = (wanted + multiple - 1) / multiple * multiple;
+    if (whole > config_limits::intermediate_size)
+      document_.refuse("multiple_of", "an inner width of at most " + std::to_string(config_limits::intermediate_size),
+                       std::to_string(whole));
+    return static_cast<std::uint32_t>(whole);
+  }
+  /// Positions of the context that a file states. @return absent: it states none
+  std::optional<std::uint32_t> context() const {
+    const json_place stated =
+        root_["max_position_embeddings"].present() ? root_["max_position_embeddings"] : root_["max_seq_len"];
+    return stated.present() ? std::optional(size(stated)) : std::nullopt;
+  }
+  /// Positions of the context of the published models whose files state none.
+  std::uint32_t published_context(const decoder_config& c) const {
+    if (c.rope_scaling.type != rope_type::plain) return 131'072;
+    if (!root_["multiple_of"].present()) return 32'768;
+    return c.rope_theta > 10'000.f ? 8192 : 4096;
+  }
+
+ private:
+  strict_json& document_;
+  json_place root_;
+};
+
 /// @throws file_error naming file, key, expected and found
 [[gnu::cold]] inline original_params read_params_json(const std::filesystem::path& path) {
   strict_json document(path.string());
@@ -34,80 +95,45 @@ struct original_params {
     throw file_error(file.path(), std::nullopt, "too large for params.json",
                      "at most " + std::to_string(most) + " bytes", std::to_string(file.size()));
   document.read_file(path);
-  const json_place root(document.path(), "", &document.root());
-  if (!root.is_object()) document.refuse("params.json", "a JSON object", std::string(document.root().type_name()));
-  const auto size = [](const json_place& place) {
-    const std::uint64_t value = place.natural();
-    if (value > (std::numeric_limits<std::uint32_t>::max)()) place.refuse("a number below 2^32");
-    return static_cast<std::uint32_t>(value);
-  };
-  const auto size_or = [&](const char* key, std::uint32_t absent) {
-    return root[key].present() ? size(root[key]) : absent;
-  };
-  const auto real_or = [&](const char* key, float absent) { return root[key].present() ? root[key].real() : absent; };
+  const original_keys keys(document);
   for (const char* key : {"quantization", "vision_encoder", "lora"})
-    if (root[key].present()) root[key].refuse("none");
-  if (!root["causal"].boolean_or(true)) root["causal"].refuse("true");
-  if (root["use_biases"].boolean_or(false)) root["use_biases"].refuse("false");
+    if (keys[key].present()) keys[key].refuse("none");
+  if (!keys["causal"].boolean_or(true)) keys["causal"].refuse("true");
+  if (keys["use_biases"].boolean_or(false)) keys["use_biases"].refuse("false");
 
   original_params out;
-  const bool scaled = root["use_scaled_rope"].boolean_or(false);
-  judge_config_keys(root, original_key_rules, scaled ? "scaled" : "a model without use_scaled_rope", out.warnings);
-  judge_config_keys(root["moe"], original_expert_key_rules, "params.json", out.warnings);
+  const bool scaled = keys["use_scaled_rope"].boolean_or(false);
+  judge_config_keys(keys.root(), original_key_rules, scaled ? "scaled" : "a model without use_scaled_rope",
+                    out.warnings);
+  judge_config_keys(keys["moe"], original_expert_key_rules, "params.json", out.warnings);
   decoder_config& c = out.config;
   c.model_type = architecture::llama;
   c.hidden_act = activation::silu;
-  c.hidden_size = size(root["dim"]);
-  c.num_hidden_layers = size(root["n_layers"]);
-  c.num_attention_heads = size(root["n_heads"]);
-  c.num_key_value_heads = size_or("n_kv_heads", c.num_attention_heads);
-  if (root["head_dim"].present()) {
-    c.head_dim = size(root["head_dim"]);
-  } else {
-    if (c.num_attention_heads == 0 || c.hidden_size % c.num_attention_heads != 0)
-      document.refuse("n_heads", "a divisor of dim " + std::to_string(c.hidden_size),
-                      std::to_string(c.num_attention_heads));
-    c.head_dim = c.hidden_size / c.num_attention_heads;
-  }
-  if (root["hidden_dim"].present()) {
-    c.intermediate_size = size(root["hidden_dim"]);
-  } else {
-    // llama-models: FeedForward.
-    const std::uint64_t multiple = size_or("multiple_of", 256);
-    if (multiple == 0) root["multiple_of"].refuse("a number above 0");
-    const double factor = root["ffn_dim_multiplier"].present() ? root["ffn_dim_multiplier"].number() : 1.0;
-    if (!(factor > 0.0 && factor < 16.0)) root["ffn_dim_multiplier"].refuse("a number above 0, below 16");
-    const auto two_thirds = std::uint64_t{8} * c.hidden_size / 3;
-    const auto wanted = static_cast<std::uint64_t>(factor * static_cast<double>(two_thirds));
-    const std::uint64_t whole = (wanted + multiple - 1) / multiple * multiple;
-    if (whole > config_limits::intermediate_size)
-      document.refuse("multiple_of", "an inner width of at most " + std::to_string(config_limits::intermediate_size),
-                      std::to_string(whole));
-    c.intermediate_size = static_cast<std::uint32_t>(whole);
-  }
-  if (const json_place experts = root["moe"]; experts.present()) {  // mistral-inference, MoeArgs
-    c.num_local_experts = size(experts["num_experts"]);
-    c.num_experts_per_tok = size(experts["num_experts_per_tok"]);
+  c.hidden_size = keys.size(keys["dim"]);
+  c.num_hidden_layers = keys.size(keys["n_layers"]);
+  c.num_attention_heads = keys.size(keys["n_heads"]);
+  c.num_key_value_heads = keys.size_or("n_kv_heads", c.num_attention_heads);
+  c.head_dim = keys.head_dim(c);
+  c.intermediate_size = keys.intermediate_size(c.hidden_size);
+  if (const json_place experts = keys["moe"]; experts.present()) {  // mistral-inference, MoeArgs
+    c.num_local_experts = keys.size(experts["num_experts"]);
+    c.num_experts_per_tok = keys.size(experts["num_experts_per_tok"]);
     if (c.num_local_experts == 0) experts["num_experts"].refuse("a number above 0");
   }
-  c.rms_norm_eps = real_or("norm_eps", 1e-5f);
-  c.rope_theta = real_or("rope_theta", 10'000.f);
+  c.rms_norm_eps = keys.real_or("norm_eps", 1e-5f);
+  c.rope_theta = keys.real_or("rope_theta", 10'000.f);
   if (scaled)
-    c.rope_scaling = {rope_type::llama3, real_or("rope_scaling_factor", 8.f), 1.f,
-                      real_or("rope_high_freq_factor", 4.f), 8192};
-  c.sliding_window = size_or("sliding_window", 0);
-  if (root["tied_embeddings"].present()) out.tied = root["tied_embeddings"].boolean_or(false);
+    c.rope_scaling = {rope_type::llama3, keys.real_or("rope_scaling_factor", 8.f), 1.f,
+                      keys.real_or("rope_high_freq_factor", 4.f), 8192};
+  c.sliding_window = keys.size_or("sliding_window", 0);
+  if (keys["tied_embeddings"].present()) out.tied = keys["tied_embeddings"].boolean_or(false);
   // -1: the value was not known when the file was written.
-  const json_place vocabulary = root["vocab_size"];
+  const json_place vocabulary = keys["vocab_size"];
   out.states_vocabulary = vocabulary.present() && !(vocabulary.is_number() && vocabulary.number() == -1.0);
-  if (out.states_vocabulary) c.vocab_size = size(vocabulary);
-  const json_place context =
-      root["max_position_embeddings"].present() ? root["max_position_embeddings"] : root["max_seq_len"];
-  out.states_context = context.present();
-  c.max_position_embeddings = out.states_context                        ? size(context)
-                              : c.rope_scaling.type != rope_type::plain ? 131'072
-                              : root["multiple_of"].present()           ? (c.rope_theta > 10'000.f ? 8192 : 4096)
-                                                                        : 32'768;
+  if (out.states_vocabulary) c.vocab_size = keys.size(vocabulary);
+  const std::optional<std::uint32_t> context = keys.context();
+  out.states_context = context.has_value();
+  c.max_position_embeddings = context ? *context : keys.published_context(c);
   return out;
 }
 

@@ -22,7 +22,7 @@ struct tensor_piece {
   std::uint64_t row_stride = 0, column_stride = 1;
 
   /// The offset of an element of the whole matrix; it must be in this piece.
-  std::uint64_t place_of(std::uint64_t row, std::uint64_t column, std::uint64_t element_bytes) const {
+  std::uint64_t offset_of(std::uint64_t row, std::uint64_t column, std::uint64_t element_bytes) const {
     return offset + ((row - row0) * row_stride + (column - column0) * column_stride) * element_bytes;
   }
   bool holds(std::uint64_t row, std::uint64_t column) const {
@@ -40,10 +40,10 @@ inline void read_piece(const tensor_piece& piece, std::uint64_t element_bytes, s
   const auto size = static_cast<std::size_t>(element_bytes);
   const auto bytes = [&](std::uint64_t elements) { return static_cast<std::size_t>(elements * element_bytes); };
   if (piece.column_stride == 1 && piece.columns == width && piece.row_stride == width)
-    return piece.file->read(piece.place_of(row, piece.column0, element_bytes), out);
+    return piece.file->read(piece.offset_of(row, piece.column0, element_bytes), out);
   if (piece.column_stride == 1) {
     for (std::uint64_t r = 0; r < count; ++r)
-      piece.file->read(piece.place_of(row + r, piece.column0, element_bytes), {at(r, 0), bytes(piece.columns)});
+      piece.file->read(piece.offset_of(row + r, piece.column0, element_bytes), {at(r, 0), bytes(piece.columns)});
     return;
   }
   std::vector<std::byte> span;
@@ -51,7 +51,7 @@ inline void read_piece(const tensor_piece& piece, std::uint64_t element_bytes, s
       count != 0) {  // transposed: columns are contiguous
     span.resize(bytes((count - 1) * piece.row_stride + 1));
     for (std::uint64_t c = 0; c < piece.columns; ++c) {
-      piece.file->read(piece.place_of(row, piece.column0 + c, element_bytes), span);
+      piece.file->read(piece.offset_of(row, piece.column0 + c, element_bytes), span);
       for (std::uint64_t r = 0; r < count; ++r) std::memcpy(at(r, c), span.data() + bytes(r * piece.row_stride), size);
     }
     return;
@@ -62,7 +62,7 @@ inline void read_piece(const tensor_piece& piece, std::uint64_t element_bytes, s
     for (std::uint64_t c = 0; c < piece.columns; c += step) {
       const std::uint64_t some = (std::min)(step, piece.columns - c);
       span.resize(bytes((some - 1) * piece.column_stride + 1));
-      piece.file->read(piece.place_of(row + r, piece.column0 + c, element_bytes), span);
+      piece.file->read(piece.offset_of(row + r, piece.column0 + c, element_bytes), span);
       for (std::uint64_t i = 0; i < some; ++i)
         std::memcpy(at(r, c + i), span.data() + bytes(i * piece.column_stride), size);
     }

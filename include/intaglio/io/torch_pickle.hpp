@@ -58,100 +58,98 @@ class torch_pickle : private torch_objects {
     for (;;) {
       begin_ = at_;
       const auto code = number<std::uint8_t>("opcode");
-      switch (code) {
-        case '.':
-          return stop();
-        case '(':
-          marks_.push_back(stack_.size()), count_element();
-          break;
-        case '}':
-          push(make_container(kind::dict, {}));
-          break;
-        case ']':
-          push(make_container(kind::list, {}));
-          break;
-        case ')':
-          push(make_container(kind::tuple, {}));
-          break;
-        case 0x8F:
-          push(make_container(kind::set, {}));
-          break;
-        case 't':
-          push(make_container(kind::tuple, pop_to_mark("TUPLE")));
-          break;
-        case 0x85:
-        case 0x86:
-        case 0x87:
-          tuple(static_cast<std::size_t>(code - 0x84));
-          break;
-        case 'N':
-          push(make({}));
-          break;
-        case 0x88:
-        case 0x89:
-          push(make({kind::boolean, false, code == 0x88}));
-          break;
-        case 'J':
-          push(make({kind::integer, false, number<std::int32_t>("BININT")}));
-          break;
-        case 'K':
-          push(make({kind::integer, false, number<std::uint8_t>("BININT1")}));
-          break;
-        case 'M':
-          push(make({kind::integer, false, number<std::uint16_t>("BININT2")}));
-          break;
-        case 0x8A:
-          long_integer();
-          break;
-        case 'G':
-          take(8, "BINFLOAT"), push(make({kind::real}));
-          break;
-        case 'X':
-          text(number<std::uint32_t>("BINUNICODE"), "BINUNICODE");
-          break;
-        case 'U':
-          text(number<std::uint8_t>("SHORT_BINSTRING"), "SHORT_BINSTRING");
-          break;
-        case 'q':
-          put(number<std::uint8_t>("BINPUT"));
-          break;
-        case 'r':
-          put(number<std::uint32_t>("LONG_BINPUT"));
-          break;
-        case 'h':
-          get(number<std::uint8_t>("BINGET"));
-          break;
-        case 'j':
-          get(number<std::uint32_t>("LONG_BINGET"));
-          break;
-        case 's':
-          set_items(2, "SETITEM");
-          break;
-        case 'u':
-          set_items(0, "SETITEMS");
-          break;
-        case 'a':
-          append(1, "APPEND");
-          break;
-        case 'e':
-          append(0, "APPENDS");
-          break;
-        case 'c':
-          global();
-          break;
-        case 'R':
-          reduce();
-          break;
-        case 'b':
-          build();
-          break;
-        case 'Q':
-          persistent();
-          break;
-        default:
-          refuse(begin_, "pickle: opcode", "one that a dict of tensors needs",
-                 std::string(name_of_opcode(code)) + " (" + hexadecimal(code) + ")");
-      }
+      if (code == '.') return stop();
+      if (!makes_scalar(code) && !makes_container(code) && !fills_container(code) && !makes_object(code))
+        refuse(begin_, "pickle: opcode", "one that a dict of tensors needs",
+               std::string(name_of_opcode(code)) + " (" + hexadecimal(code) + ")");
+    }
+  }
+  /// Runs an opcode that pushes None, a number or a text. @return whether it is one
+  bool makes_scalar(std::uint8_t code) {
+    switch (code) {
+      case 'N':
+        return push(make({})), true;
+      case 0x88:
+      case 0x89:
+        return push(make({kind::boolean, false, code == 0x88})), true;
+      case 'J':
+        return push(make({kind::integer, false, number<std::int32_t>("BININT")})), true;
+      case 'K':
+        return push(make({kind::integer, false, number<std::uint8_t>("BININT1")})), true;
+      case 'M':
+        return push(make({kind::integer, false, number<std::uint16_t>("BININT2")})), true;
+      case 0x8A:
+        return long_integer(), true;
+      case 'G':
+        return take(8, "BINFLOAT"), push(make({kind::real})), true;
+      case 'X':
+        return text(number<std::uint32_t>("BINUNICODE"), "BINUNICODE"), true;
+      case 'U':
+        return text(number<std::uint8_t>("SHORT_BINSTRING"), "SHORT_BINSTRING"), true;
+      default:
+        return false;
+    }
+  }
+  /// Runs an opcode that pushes a mark, a dict, a list, a tuple or a set. @return whether it is one
+  bool makes_container(std::uint8_t code) {
+    switch (code) {
+      case '(':
+        return marks_.push_back(stack_.size()), count_element(), true;
+      case '}':
+        return push(make_container(kind::dict, {})), true;
+      case ']':
+        return push(make_container(kind::list, {})), true;
+      case ')':
+        return push(make_container(kind::tuple, {})), true;
+      case 0x8F:
+        return push(make_container(kind::set, {})), true;
+      case 't':
+        return push(make_container(kind::tuple, pop_to_mark("TUPLE"))), true;
+      case 0x85:
+      case 0x86:
+      case 0x87:
+        return tuple(static_cast<std::size_t>(code - 0x84)), true;
+      default:
+        return false;
+    }
+  }
+  /// Runs an opcode that puts values into a container or the memo, or gets them from the memo. @return whether it is
+  /// one
+  bool fills_container(std::uint8_t code) {
+    switch (code) {
+      case 'q':
+        return put(number<std::uint8_t>("BINPUT")), true;
+      case 'r':
+        return put(number<std::uint32_t>("LONG_BINPUT")), true;
+      case 'h':
+        return get(number<std::uint8_t>("BINGET")), true;
+      case 'j':
+        return get(number<std::uint32_t>("LONG_BINGET")), true;
+      case 's':
+        return set_items(2, "SETITEM"), true;
+      case 'u':
+        return set_items(0, "SETITEMS"), true;
+      case 'a':
+        return append(1, "APPEND"), true;
+      case 'e':
+        return append(0, "APPENDS"), true;
+      default:
+        return false;
+    }
+  }
+  /// Runs an opcode that names a global or builds an object of one. @return whether it is one
+  bool makes_object(std::uint8_t code) {
+    switch (code) {
+      case 'c':
+        return global(), true;
+      case 'R':
+        return reduce(), true;
+      case 'b':
+        return build(), true;
+      case 'Q':
+        return persistent(), true;
+      default:
+        return false;
     }
   }
   index stop() {

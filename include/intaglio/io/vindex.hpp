@@ -144,7 +144,7 @@ class vindex_features : public feature_source {
       gates_[static_cast<std::size_t>(layer)] = at;
     }
     for (std::size_t layer = 0; layer < gates_.size(); ++layer)
-      if (gates_[layer] == nowhere) root["layers"].refuse("a place for layer " + std::to_string(layer));
+      if (gates_[layer] == nowhere) root["layers"].refuse("an offset for layer " + std::to_string(layer));
     for (std::size_t kind = 1; kind < 3; ++kind) {
       const std::uint64_t wanted =
           std::uint64_t{4} * config_.hidden_size * config_.intermediate_size * config_.num_hidden_layers;

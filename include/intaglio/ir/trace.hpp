@@ -162,6 +162,7 @@ concept holds_own = requires {
   std::span<const held_type>(Model::held);
   std::span<const std::uint8_t>(Model::sets);
 };
+/// The ops that a model's layers append, as a graph.
 template <traceable Model>
 constexpr ir::graph traced() {
   const auto through = [](trace t) {

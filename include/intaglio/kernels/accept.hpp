@@ -22,6 +22,7 @@ constexpr std::uint64_t ring_bytes(std::uint32_t ring_size) {
   return std::uint64_t{4} * (std::uint64_t{ring_size} + 1);
 }
 
+/// Descriptor of the kernel accept, which ends a pass over drafts.
 struct accept_kernel {
   static constexpr kernel id = kernel::accept;
   static constexpr const kernel_interface& face = accept_interface;

@@ -14,13 +14,13 @@
 
 namespace intaglio::kernels::arithmetic {
 
-/// a * b rounded to binary32, with any flags.
+/// The product a * b rounded to binary32, with any flags.
 inline float product(float a, float b) { return rounded(a * b); }
 
-/// 2^n for n of -126 .. 127.
+/// The power 2^n for n of -126 .. 127.
 inline float power_of_two(std::int32_t n) { return std::bit_cast<float>(static_cast<std::uint32_t>(n + 127) << 23); }
 
-/// e^r * 2^n for |r| up to about 0.35.
+/// The product e^r * 2^n for |r| up to about 0.35.
 inline float exp_reduced(float r, float n) {
   float p = 1.9875691500e-4f;
   p = product(p, r) + 1.3981999507e-3f;
@@ -31,7 +31,7 @@ inline float exp_reduced(float r, float n) {
   return product((product(p, product(r, r)) + r) + 1.0f, power_of_two(static_cast<std::int32_t>(n)));
 }
 
-/// e^x; 0 for x below -87; x above 88 is clamped to 88.
+/// The exponential e^x; 0 for x below -87; x above 88 is clamped to 88.
 inline float exp(float x) {
   if (x < -87.0f) return 0.0f;
   if (x > 88.0f) x = 88.0f;
@@ -40,7 +40,7 @@ inline float exp(float x) {
   return exp_reduced(r, n);
 }
 
-/// 2^x for x of -126 .. 127.
+/// The power 2^x for x of -126 .. 127.
 inline float exp2(float x) {
   const float n = std::nearbyint(x);
   return exp_reduced(product(x - n, 0.693147181f), n);
@@ -76,6 +76,7 @@ inline float log(float x) {
   return log_reduced(m - 1.0f, e);
 }
 
+/// The sine and the cosine of one angle.
 struct sine_cosine {
   float sine = 0, cosine = 1;
 };

@@ -61,10 +61,12 @@ constexpr std::uint64_t attention_partial_bytes(std::uint32_t tokens, std::uint3
                                                 std::uint32_t value_dim) {
   return std::uint64_t{4} * tokens * heads * splits * (value_dim + 4);
 }
+/// Bytes of `counters` of attention with splits above 1: u32 [tokens, heads].
 constexpr std::uint64_t attention_counter_bytes(std::uint32_t tokens, std::uint32_t heads) {
   return std::uint64_t{4} * tokens * heads;
 }
 
+/// Descriptor of the kernel attention, which computes grouped-query attention for one token or a few.
 struct attention_kernel {
   static constexpr kernel id = kernel::attention;
   static constexpr const kernel_interface& face = attention_interface;

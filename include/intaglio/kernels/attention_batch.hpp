@@ -8,8 +8,9 @@
 
 namespace intaglio::kernels {
 
-/// attention with splits 1 for passes of a small batch of tokens. Workgroup (x, y) computes heads_together heads, 1 or
-/// 2 that share keys and values, of a token. head_dim: at most 256; workgroup_size: a multiple of heads_together.
+/// The kernel attention with splits 1 for passes of a small batch of tokens. Workgroup (x, y) computes heads_together
+/// heads, 1 or 2 that share keys and values, of a token. head_dim: at most 256; workgroup_size: a multiple of
+/// heads_together.
 inline constexpr kernel_interface attention_batch_interface{
     "attention_batch",
     {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"sinks"}}},
@@ -28,8 +29,10 @@ inline constexpr kernel_interface attention_batch_interface{
       {"softcap", field_type::f32},
       {"has_sinks"},
       {"ahead"}}}};
+/// The most heads of a workgroup.
 inline constexpr std::uint32_t attention_batch_heads = 2;
 
+/// Descriptor of the kernel attention_batch, which computes attention for a small batch of tokens.
 struct attention_batch_kernel {
   static constexpr kernel id = kernel::attention_batch;
   static constexpr const kernel_interface& face = attention_batch_interface;

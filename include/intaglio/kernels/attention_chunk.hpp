@@ -8,8 +8,8 @@
 
 namespace intaglio::kernels {
 
-/// attention with splits 1 for up to max_tokens tokens. Workgroup (x, y) computes head x for attention_tile tokens; its
-/// tile's first token is attention_tile times y counted from the last tile.
+/// The kernel attention with splits 1 for up to max_tokens tokens. Workgroup (x, y) computes head x for attention_tile
+/// tokens; its tile's first token is attention_tile times y counted from the last tile.
 inline constexpr kernel_interface attention_chunk_interface{
     "attention_chunk",
     {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"sinks"}}},
@@ -27,8 +27,10 @@ inline constexpr kernel_interface attention_chunk_interface{
       {"has_sinks"},
       {"ahead"},
       {"value_dim"}}}};
+/// Tokens of a tile.
 inline constexpr std::uint32_t attention_tile = 8;
 
+/// Descriptor of the kernel attention_chunk, which computes attention for tiles of a prompt's tokens.
 struct attention_chunk_kernel {
   static constexpr kernel id = kernel::attention_chunk;
   static constexpr const kernel_interface& face = attention_chunk_interface;

@@ -28,12 +28,14 @@ inline constexpr kernel_interface attention_f16_interface{
       {"has_sinks"},
       {"ahead"},
       {"value_dim"}}}};
+/// Tokens of a tile, by the channels of a head.
 constexpr std::uint32_t attention_f16_tile(std::uint32_t head_dim) {
   return head_dim > 256 ? 16 : head_dim > 128 ? 32 : 64;
 }
 /// Channels whose multiples a head has: one matrix for each subgroup that shares the tokens.
 constexpr std::uint32_t attention_f16_step(std::uint32_t head_dim) { return 16 * 64 / attention_f16_tile(head_dim); }
 
+/// Descriptor of the kernel attention_f16, which computes attention for a prompt's tokens in f16.
 struct attention_f16_kernel {
   static constexpr kernel id = kernel::attention_f16;
   static constexpr const kernel_interface& face = attention_f16_interface;

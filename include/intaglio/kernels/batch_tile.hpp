@@ -36,6 +36,7 @@ constexpr batch_tile batch_chunk_tile(std::uint32_t rows, std::uint32_t tokens) 
 /// invocation has an octet of every 32 columns, or a block of every 128. tiles_or_octets, tiles_or_blocks: only in
 /// plans of batches; tiles in passes over a few rows, else octets or blocks.
 enum class f16_order : std::uint32_t { rows, tiles, octets, blocks, tiles_or_octets, tiles_or_blocks };
+/// The order of x in which products with weights of this codec load fragments.
 constexpr f16_order fragment_order(codec type) {
   return type == codec::f16 || type == codec::f32 || type == codec::bf16 ? f16_order::octets : f16_order::blocks;
 }
@@ -50,6 +51,7 @@ constexpr std::size_t fragment_index(f16_order order, std::size_t index) {
 }
 /// The fewest rows of a matrix for products by fragments: the rows of a tile.
 inline constexpr std::uint32_t least_fragment_rows = 128;
+/// Whether the modules for fragments can multiply by a matrix [rows, columns] of this codec.
 constexpr bool takes_fragments(codec type, std::uint32_t rows, std::uint32_t columns) {
   return rows >= least_fragment_rows && columns % (fragment_order(type) == f16_order::octets ? 64 : 128) == 0;
 }

@@ -41,6 +41,7 @@ constexpr std::uint64_t value_cache_elements(std::uint32_t kv_heads, std::uint32
   return std::uint64_t{kv_heads} * context * head_dim;
 }
 
+/// Index of an element of a layer's keys in a cache without codes, in elements.
 constexpr std::uint64_t key_cache_index(std::uint32_t kv_head, std::uint32_t position, std::uint32_t channel,
                                         std::uint32_t head_dim, std::uint32_t context) {
   const std::uint64_t octets = (context + cache_octet - 1) / cache_octet, chunks = head_dim / cache_octet;
@@ -49,6 +50,7 @@ constexpr std::uint64_t key_cache_index(std::uint32_t kv_head, std::uint32_t pos
              cache_octet +
          channel % cache_octet;
 }
+/// Index of an element of a layer's values in a cache without codes, in elements.
 constexpr std::uint64_t value_cache_index(std::uint32_t kv_head, std::uint32_t position, std::uint32_t channel,
                                           std::uint32_t head_dim, std::uint32_t context) {
   return (std::uint64_t{kv_head} * context + position) * head_dim + channel;
@@ -62,10 +64,12 @@ struct cache_codec {
   std::uint32_t bits = 16;  ///< bits of an element or a code
   std::uint32_t zero = 0;   ///< value that is subtracted from codes; 0: codes are signed
 };
+/// The element types of a cache.
 inline constexpr cache_codec cache_codecs[] = {{element::f16, "f16", 16, 0},
                                                {element::f32, "f32", 32, 0},
                                                {element::q8_0, "q8_0", 8, 0},
                                                {element::q4_0, "q4_0", 4, 8}};
+/// How a cache of this element type is stored; f16 for types that no cache has.
 constexpr const cache_codec& cache_codec_of(element type) {
   for (const cache_codec& each : cache_codecs)
     if (each.type == type) return each;
@@ -75,6 +79,7 @@ constexpr const cache_codec& cache_codec_of(element type) {
 constexpr bool is_coded(element type) { return type > element::bf16; }
 /// Channels that share a factor; the last block of a head may have fewer.
 inline constexpr std::uint32_t cache_block = 32;
+/// Number of blocks of a head at one position.
 constexpr std::uint32_t cache_blocks(std::uint32_t head_dim) { return (head_dim + cache_block - 1) / cache_block; }
 
 /// Bytes of an octet of positions of one head of a coded cache. Codes of keys: [chunks of 8 channels, 8 positions];
@@ -83,6 +88,7 @@ constexpr std::uint32_t cache_blocks(std::uint32_t head_dim) { return (head_dim 
 constexpr std::uint64_t cache_code_bytes(element type, std::uint32_t head_dim) {
   return std::uint64_t{cache_octet} * head_dim * cache_codec_of(type).bits / 8;
 }
+/// Bytes of an octet of positions of one head of a coded cache: its codes and its factors.
 constexpr std::uint64_t cache_octet_bytes(element type, std::uint32_t head_dim) {
   return cache_code_bytes(type, head_dim) + 4 * cache_octet * ((cache_blocks(head_dim) + 1) / 2);
 }
@@ -90,6 +96,7 @@ constexpr std::uint64_t cache_octet_bytes(element type, std::uint32_t head_dim) 
 struct coded_offsets {
   std::uint64_t codes = 0, factor = 0;
 };
+/// Offsets of the 8 codes of a chunk of channels at one position, and of their factor, in a coded cache.
 constexpr coded_offsets cache_offsets(element type, bool is_value, std::uint32_t kv_head, std::uint32_t position,
                                       std::uint32_t chunk, std::uint32_t head_dim, std::uint32_t context) {
   const std::uint64_t octets = (context + cache_octet - 1) / cache_octet, chunks = head_dim / cache_octet,
@@ -106,6 +113,7 @@ constexpr std::uint64_t key_cache_bytes(element type, std::uint32_t kv_heads, st
   if (!is_coded(type)) return key_cache_elements(kv_heads, head_dim, context) * cache_codec_of(type).bits / 8;
   return std::uint64_t{kv_heads} * ((context + cache_octet - 1) / cache_octet) * cache_octet_bytes(type, head_dim);
 }
+/// Bytes of a layer's values in a cache of this element type.
 constexpr std::uint64_t value_cache_bytes(element type, std::uint32_t kv_heads, std::uint32_t head_dim,
                                           std::uint32_t context) {
   if (is_coded(type)) return key_cache_bytes(type, kv_heads, head_dim, context);

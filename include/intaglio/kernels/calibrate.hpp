@@ -8,8 +8,8 @@
 
 namespace intaglio::kernels {
 
-/// 64 x `rounds` multiplications and additions in each invocation, without memory traffic. Benchmarks use it to warm up
-/// a device and to measure its clock. No plan has it.
+/// Does 64 x `rounds` multiplications and additions in each invocation, without memory traffic. Benchmarks use it to
+/// warm up a device and to measure its clock. No plan has it.
 inline constexpr kernel_interface calibrate_interface{
     "calibrate", {{{"output"}, {"rounds", field_type::u32}}}, {{{"workgroup_size"}}}};
 

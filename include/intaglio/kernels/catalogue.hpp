@@ -67,13 +67,14 @@
 
 namespace intaglio::kernels {
 
-/// Passes over a batch (slot_words above 0, in kernels that have this constant). Row t is the next token of the session
-/// in slot t. The slot's state begins at word first_slot + t * slot_words (kernels/state.hpp); the row's position is
-/// that state's. The cache is a pool of `context` positions in pages of page_size (a multiple of 8 that divides
-/// attention_span, or a multiple of attention_span): position p is in page page_table[p / page_size]. Kernels that read
-/// or write caches, history or ring skip rows whose slot has count 0. max_tokens is then the number of words from a
-/// slot's token, included, to its history.
+// Passes over a batch (slot_words above 0, in kernels that have this constant). Row t is the next token of the session
+// in slot t. The slot's state begins at word first_slot + t * slot_words (kernels/state.hpp); the row's position is
+// that state's. The cache is a pool of `context` positions in pages of page_size (a multiple of 8 that divides
+// attention_span, or a multiple of attention_span): position p is in page page_table[p / page_size]. Kernels that read
+// or write caches, history or ring skip rows whose slot has count 0. max_tokens is then the number of words from a
+// slot's token, included, to its history.
 
+/// A list of kernels' descriptors.
 template <class... Kernels>
 struct kernel_list {};
 /// Every kernel, in the order of `kernel`.
@@ -89,9 +90,10 @@ using all_kernels =
                 layers_rows_normed_kernel, layers_batch_normed_kernel, gated_kernel, short_conv_kernel,
                 delta_net_kernel, head_gate_kernel, streams_kernel>;
 
-/// The kernels that compute all layers in one dispatch, and those whose workgroups may find first tokens.
+/// The kernels that compute all layers in one dispatch.
 using resident_kernels = kernel_list<layers_kernel, layers_coded_kernel, layers_rows_kernel, layers_ternary_rows_kernel,
                                      layers_batch_kernel, layers_rows_normed_kernel, layers_batch_normed_kernel>;
+/// The kernels whose workgroups may find first tokens.
 using first_token_kernels = kernel_list<dense_matmul_kernel, matmul_kernel, head_rescore_kernel>;
 
 /// Calls `f` with a kernel's descriptor as a std::type_identity.
@@ -99,11 +101,13 @@ template <class F, class... Kernels>
 constexpr void visit(kernel which, F&& f, kernel_list<Kernels...>) {
   (void)((Kernels::id == which && (f(std::type_identity<Kernels>{}), true)) || ...);
 }
+/// Calls `f` with a kernel's descriptor, out of all kernels, as a std::type_identity.
 template <class F>
 constexpr void visit(kernel which, F&& f) {
   visit(which, f, all_kernels{});
 }
 
+/// The interfaces of kernels, in the order of the list.
 template <class... Kernels>
 constexpr std::array<const kernel_interface*, sizeof...(Kernels)> faces_of(kernel_list<Kernels...>) {
   return {&Kernels::face...};
@@ -113,6 +117,7 @@ template <class... Resident, class... Kernels>
 constexpr bool are_resident(kernel_list<Resident...>, kernel_list<Kernels...>) {
   return (all_layers<Resident> && ...) && (std::size_t{all_layers<Kernels>} + ...) == sizeof...(Resident);
 }
+/// Whether the kernels of a list are in the order of their numbers, from 0 on.
 template <class... Kernels>
 constexpr bool are_in_order(kernel_list<Kernels...>) {
   std::size_t at = 0;
@@ -137,23 +142,32 @@ template <class F, class... Kernels>
 constexpr std::array<bool, sizeof...(Kernels)> flags_of(F f, kernel_list<Kernels...>) {
   return {f(std::type_identity<Kernels>{})...};
 }
+/// Whether each kernel computes all layers in one dispatch, by kernel number.
 inline constexpr auto do_all_layers =
     flags_of([]<class Kernel>(std::type_identity<Kernel>) { return all_layers<Kernel>; }, all_kernels{});
-inline constexpr auto exchange_places_of_their_own =
+/// Whether each kernel exchanges values at offsets that its constants define.
+inline constexpr auto exchange_offsets_of_their_own =
     flags_of([]<class Kernel>(std::type_identity<Kernel>) { return exchanging<Kernel>; }, all_kernels{});
+/// Whether each kernel has workgroups that help the others.
 inline constexpr auto have_helpers =
     flags_of([]<class Kernel>(std::type_identity<Kernel>) { return helped<Kernel>; }, all_kernels{});
+/// Whether each kernel is compared with its chain of dispatches when a model is loaded.
 inline constexpr auto are_held_against_chain =
     flags_of([]<class Kernel>(std::type_identity<Kernel>) { return requires { Kernel::is_held_against_chain; }; },
              all_kernels{});
+/// Whether each kernel has the bits of its chain of dispatches in batches. Other resident kernels multiply in f16
+/// there.
 inline constexpr auto leave_chain_bits = flags_of(
     []<class Kernel>(std::type_identity<Kernel>) { return requires { Kernel::leaves_chain_bits; }; }, all_kernels{});
+/// Whether each kernel computes rows that follow rows of the same session in one pass, as drafts do.
 inline constexpr auto take_drafts = flags_of(
     []<class Kernel>(std::type_identity<Kernel>) { return requires { Kernel::takes_drafts; }; }, all_kernels{});
+/// The interfaces of all kernels, by kernel number.
 inline constexpr auto catalogue = faces_of(all_kernels{});
 static_assert(catalogue.size() == kernel_count && are_in_order(all_kernels{}) && have_all_constants(all_kernels{}) &&
               have_room(all_kernels{}) && are_resident(resident_kernels{}, all_kernels{}));
 
+/// The interface of a kernel.
 constexpr const kernel_interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 
 }  // namespace intaglio::kernels

@@ -39,6 +39,7 @@ inline constexpr kernel_interface delta_net_interface{
       {"lanes"},
       {"state_space"}}}};
 
+/// Descriptor of the kernel delta_net, which computes the gated delta rule.
 struct delta_net_kernel {
   static constexpr kernel id = kernel::delta_net;
   static constexpr const kernel_interface& face = delta_net_interface;

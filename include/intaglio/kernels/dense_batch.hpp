@@ -14,8 +14,10 @@ inline constexpr kernel_interface dense_batch_interface{
     "dense_batch",
     {{{"input"}, {"weight"}, {"output"}, {"state"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"tile_tokens"}, {"subgroup_width"}}}};
+/// Rows of a group.
 inline constexpr std::uint32_t dense_batch_rows = 4;
 
+/// Descriptor of the kernel dense_batch, which multiplies the tokens of a batch by a dense matrix.
 struct dense_batch_kernel {
   static constexpr kernel id = kernel::dense_batch;
   static constexpr const kernel_interface& face = dense_batch_interface;

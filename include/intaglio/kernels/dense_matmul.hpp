@@ -30,6 +30,8 @@ namespace dense_matmul {
 inline constexpr std::uint32_t most_columns = 7936;
 }  // namespace dense_matmul
 
+/// Descriptor of the kernel dense_matmul, which multiplies normalised tokens by a dense matrix, such as the language
+/// model head.
 struct dense_matmul_kernel {
   static constexpr kernel id = kernel::dense_matmul;
   static constexpr const kernel_interface& face = dense_matmul_interface;

@@ -15,7 +15,9 @@ inline constexpr kernel_interface dense_rows_interface{
     "dense_rows",
     {{{"input"}, {"weight"}, {"output"}, {"state"}, {"binary", field_type::binary}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"rows_together"}, {"subgroup_width"}}}};
+/// The most rows of a workgroup, and the most 32-bit words of a row.
 inline constexpr std::uint32_t dense_rows_most = 8, dense_rows_words = 2048;
+/// Whether dense_rows can multiply by a matrix of this element type and width.
 constexpr bool has_dense_rows(codec type, std::uint32_t columns) {
   return columns % 32 == 0 && columns / (type == codec::f32 ? 1 : 2) <= dense_rows_words;
 }
@@ -26,6 +28,7 @@ constexpr std::uint32_t dense_rows_together(std::uint32_t columns) {
                                                          : dense_rows_words / columns;
 }
 
+/// Descriptor of the kernel dense_rows, which multiplies one token by a dense matrix on CPU drivers.
 struct dense_rows_kernel {
   static constexpr kernel id = kernel::dense_rows;
   static constexpr const kernel_interface& face = dense_rows_interface;

@@ -46,6 +46,7 @@ template <class Kernel>
 constexpr typename Kernel::constants constants_of(const constant_words& from) {
   return constants_from<typename Kernel::constants>(from);
 }
+/// Writes constants as words by id. @tparam Constants as of constants_from
 template <class Constants>
 constexpr void store(const Constants& what, constant_words& to) {
   const auto words = std::bit_cast<std::array<std::uint32_t, sizeof(Constants) / 4>>(what);
@@ -54,6 +55,7 @@ constexpr void store(const Constants& what, constant_words& to) {
 
 /// Index of a 64-bit push constant of a kernel.
 enum class push_id : std::uint8_t {};
+/// A descriptor's `push` in which every member is its own index.
 template <class Push, std::size_t... Index>
 constexpr Push numbered(std::index_sequence<Index...>) {
   return {static_cast<push_id>(Index)...};

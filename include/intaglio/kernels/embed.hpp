@@ -37,6 +37,7 @@ inline constexpr kernel_interface embed_interface{
       {"positions"},
       {"kinds"}}}};
 
+/// Descriptor of the kernel embed, which reads the embeddings of tokens.
 struct embed_kernel {
   static constexpr kernel id = kernel::embed;
   static constexpr const kernel_interface& face = embed_interface;

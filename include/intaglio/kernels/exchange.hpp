@@ -26,6 +26,7 @@ struct exchange_range {
   layer_step written = layer_step::before, read = layer_step::before;
 };
 
+/// The values that workgroups exchange in one layer, in the order of their offsets.
 class exchange_ranges {
  public:
   constexpr exchange_ranges() = default;

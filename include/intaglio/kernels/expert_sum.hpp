@@ -16,6 +16,7 @@ inline constexpr kernel_interface expert_sum_interface{
     {{{"input"}, {"choice"}, {"output"}, {"state"}, {"bias"}}},
     {{{"workgroup_size"}, {"width"}, {"experts_used"}, {"biased"}, {"stores"}}}};
 
+/// Descriptor of the kernel expert_sum, which adds the weighted results of experts.
 struct expert_sum_kernel {
   static constexpr kernel id = kernel::expert_sum;
   static constexpr const kernel_interface& face = expert_sum_interface;

@@ -25,6 +25,7 @@ constexpr std::uint32_t expert_tile_count(std::uint32_t tokens, std::uint32_t ex
   return static_cast<std::uint32_t>((pairs + with_any * (list_tokens - 1)) / list_tokens);
 }
 
+/// Descriptor of the kernel expert_tiles, which groups the tokens of a pass by expert.
 struct expert_tiles_kernel {
   static constexpr kernel id = kernel::expert_tiles;
   static constexpr const kernel_interface& face = expert_tiles_interface;

@@ -15,7 +15,9 @@
 
 namespace intaglio::kernels {
 
+/// Number of 32-bit words of a feature's vector of `width` 2-bit codes.
 constexpr std::uint64_t feature_row_words(std::uint64_t width) { return width / tile_columns; }
+/// Bytes of the vectors of a number of features.
 constexpr std::uint64_t feature_bytes(std::uint64_t features, std::uint64_t width) {
   return 4 * features * feature_row_words(width);
 }

@@ -29,6 +29,7 @@ inline constexpr kernel_interface fixed_interface{"fixed",
 /// Words of the output of `fixed` for a token.
 constexpr std::uint32_t fixed_words(std::uint32_t width) { return width / 32 * 28; }
 
+/// Descriptor of the kernel fixed, which converts activations to fixed-point numbers.
 struct fixed_kernel {
   static constexpr kernel id = kernel::fixed;
   static constexpr const kernel_interface& face = fixed_interface;

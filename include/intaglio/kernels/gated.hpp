@@ -22,6 +22,7 @@ inline constexpr kernel_interface gated_interface{
     {{{"gate"}, {"up"}, {"output"}, {"state"}, {"choice"}, {"gate_bias"}, {"up_bias"}}},
     {{{"workgroup_size"}, {"width"}, {"scale", field_type::f32}, {"up_stride"}, {"biased"}, {"experts_used"}}}};
 
+/// Descriptor of the kernel gated, which computes a gated activation.
 struct gated_kernel {
   static constexpr kernel id = kernel::gated;
   static constexpr const kernel_interface& face = gated_interface;

@@ -23,6 +23,7 @@ inline constexpr kernel_interface head_gate_interface{"head_gate",
                                                         {"per_head"},
                                                         {"adds"}}}};
 
+/// Descriptor of the kernel head_gate, which multiplies the heads of attention by their gates.
 struct head_gate_kernel {
   static constexpr kernel id = kernel::head_gate;
   static constexpr const kernel_interface& face = head_gate_interface;

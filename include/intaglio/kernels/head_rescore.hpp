@@ -16,6 +16,7 @@ inline constexpr kernel_interface head_rescore_interface{
     {{{"y"}, {"weight"}, {"bounds"}, {"lowest"}, {"firsts"}, {"state"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"lowest_count"}, {"subgroup_width"}}}};
 
+/// Descriptor of the kernel head_rescore, which computes the exact logits of a screened head.
 struct head_rescore_kernel {
   static constexpr kernel id = kernel::head_rescore;
   static constexpr const kernel_interface& face = head_rescore_interface;

@@ -17,6 +17,7 @@ inline constexpr kernel_interface head_screen_interface{
     {{{"input"}, {"norm_weight"}, {"codes"}, {"scales"}, {"bounds"}, {"y"}, {"lowest"}, {"state"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
 
+/// Descriptor of the kernel head_screen, which computes upper bounds of the logits from int8 rows.
 struct head_screen_kernel {
   static constexpr kernel id = kernel::head_screen;
   static constexpr const kernel_interface& face = head_screen_interface;

@@ -15,9 +15,10 @@
 
 namespace intaglio::kernels {
 
-/// binary: the words 0 and 1 in every dispatch (shaders/include/unrolled.glsl).
+/// Types of constants. binary: the words 0 and 1 in every dispatch (shaders/include/unrolled.glsl).
 enum class field_type : std::uint8_t { address, u32, f32, boolean, binary };
 
+/// Bytes of a constant of this type.
 constexpr std::uint32_t size_bytes(field_type type) {
   return type == field_type::address || type == field_type::binary ? 8u : 4u;
 }
@@ -36,7 +37,9 @@ struct specialization_constant {
   field_type type = field_type::u32;
 };
 
+/// The most push constants of a kernel.
 inline constexpr std::size_t max_push_constants = 14;
+/// The most specialization constants of a kernel.
 inline constexpr std::size_t max_specialization_constants = 48;
 /// The push constant bytes that every Vulkan device offers; a kernel may not need more.
 inline constexpr std::uint32_t max_push_constant_bytes = 128;

@@ -11,6 +11,7 @@
 
 namespace intaglio::kernels {
 
+/// The kernels, by number.
 enum class kernel : std::uint8_t {
   embed,
   norm_quantize,
@@ -61,6 +62,7 @@ enum class kernel : std::uint8_t {
   head_gate,
   streams
 };
+/// Number of kernels.
 inline constexpr std::size_t kernel_count = 48;
 
 /// How a ternary product gets its inputs. ternary_matmul reads int8 or quantises (quantized, norm_quantize, quantize);

@@ -66,9 +66,11 @@ inline constexpr std::uint32_t progress_timed_out = 3, progress_steps = 4;
 /// Limits of the form for GPUs: its subgroups of 32 lanes, and its shared memory at most.
 inline constexpr std::uint32_t resident_subgroups = 32, resident_subgroup_width = 32,
                                resident_shared_memory_bytes = 49152;
+/// Bytes of `progress` for a number of layers.
 constexpr std::uint64_t progress_bytes(std::uint32_t count) {
   return std::uint64_t{4} * (progress_steps + steps * count);
 }
+/// Bytes of `arguments` for a number of layers.
 constexpr std::uint64_t argument_bytes(std::uint32_t count) { return std::uint64_t{8} * argument_count * count; }
 /// Number of FFNs of a layer before attention and after it.
 struct ffns {
@@ -87,6 +89,7 @@ struct ffns {
 };
 }  // namespace layers
 
+/// Descriptor of the kernel layers, which computes all layers of a decode pass with ternary weights.
 struct layers_kernel {
   static constexpr kernel id = kernel::layers;
   static constexpr const kernel_interface& face = layers_interface;

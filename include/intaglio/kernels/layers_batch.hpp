@@ -34,13 +34,14 @@ inline constexpr kernel_interface layers_batch_interface{"layers_batch",
                                                            {"subgroup_width"}}}};
 
 namespace layers_batch {
-/// shares: number of workgroups that share a row of every product except gate and up. A workgroup has at most
-/// most_tiles tiles of 16 rows of a product, and at most most_row_quads times four rows of the stream.
+/// Numbers of layers_batch. shares: workgroups that share a row of every product except gate and up. A workgroup has at
+/// most most_tiles tiles of 16 rows of a product, and at most most_row_quads times four rows of the stream.
 inline constexpr std::uint32_t resident_subgroups = 16, most_tokens = 32, shares = 4, most_tiles = 16,
                                most_row_quads = 8, step_columns = 128;
 inline constexpr std::uint32_t most_parts = 132;  ///< for which a token's scales are 33 words
-inline constexpr std::uint32_t most_columns =
-    45'056;  ///< of a product: the scale of eight columns is found with a reciprocal in 32 bits
+/// The most columns of a product: the scale of eight columns is found with a reciprocal in 32 bits.
+inline constexpr std::uint32_t most_columns = 45'056;
+/// The most helping workgroups, and the layers whose exchange is unwritten before the pass.
 inline constexpr std::uint32_t most_helpers = 4, blank_layers = 2;
 /// Number of helping workgroups, if `most` run at once. @return 0: none is left, and the kernel cannot run
 constexpr std::uint32_t helpers(std::uint32_t parts, std::uint32_t most) {
@@ -79,6 +80,7 @@ constexpr exchange_ranges exchange(std::uint64_t slot_count, std::uint64_t parts
   out.add({"blanked", 4 * most_helpers, qkv, down});
   return out;
 }
+/// Bytes of the exchange of one layer.
 constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t parts, std::uint64_t hidden,
                                        std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv,
                                        std::uint64_t tasks_of_row) {
@@ -86,6 +88,7 @@ constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t p
 }
 }  // namespace layers_batch
 
+/// Descriptor of the kernel layers_batch, which computes all layers of a batch pass over up to 32 slots.
 struct layers_batch_kernel {
   static constexpr kernel id = kernel::layers_batch;
   static constexpr const kernel_interface& face = layers_batch_interface;

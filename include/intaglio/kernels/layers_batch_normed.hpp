@@ -39,6 +39,7 @@ namespace layers_batch_normed {
 constexpr std::uint64_t heads_each(std::uint64_t heads, std::uint64_t kv_heads) {
   return heads / kv_heads % 2 == 0 ? 2 : 1;
 }
+/// Number of slices of at most 128 channels of a head's values.
 constexpr std::uint64_t value_slices(std::uint64_t head_dim) { return (head_dim + 127) / 128; }
 /// Number of slices of a token.
 constexpr std::uint64_t slices_of_row(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads) {
@@ -52,6 +53,8 @@ constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t p
 }
 }  // namespace layers_batch_normed
 
+/// Descriptor of the kernel layers_batch_normed, which computes all layers of a batch pass over up to 32 slots with
+/// Gemma-3's norms.
 struct layers_batch_normed_kernel {
   static constexpr kernel id = kernel::layers_batch_normed;
   static constexpr const kernel_interface& face = layers_batch_normed_interface;

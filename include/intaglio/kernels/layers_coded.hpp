@@ -105,10 +105,13 @@ inline constexpr std::uint32_t most_expert_columns = 14336;
 constexpr std::uint32_t ffns_word(const layers::ffns& of, const mixture& experts = {}) {
   return of.before | of.behind << 4 | experts.experts << 8 | experts.used << 18 | (experts.over_all ? 1u << 23 : 0u);
 }
+/// The number of FFNs before and after attention that a word of ffns_word has.
 constexpr layers::ffns ffns_in(std::uint32_t word) { return {word & 15, word >> 4 & 15}; }
+/// The mixture of experts that a word of ffns_word has.
 constexpr mixture mixture_in(std::uint32_t word) { return {word >> 8 & 1023, word >> 18 & 31, (word >> 23 & 1) != 0}; }
 inline constexpr std::uint32_t first_exchanged = 3, last_exchanged = 7;  ///< arguments for which workgroups wait
 inline constexpr std::uint32_t most_spins = 1u << 20;                    ///< most reads of one value: 0.2 s
+/// Subgroups of a workgroup, of 32 lanes each.
 inline constexpr std::uint32_t resident_subgroups = 16;
 /// Number of workgroups for a head and span of attention, with inner norms and if there are enough workgroups. Their
 /// scores follow query, key and value, [span][head][position].
@@ -132,6 +135,7 @@ constexpr std::uint32_t codec_word(codec type) {
 /// The matrices of a layer that may differ in their codecs: q, k and v, unless v, or k and v, have a matrix of their
 /// own; that matrix; gate and up; attention's projection; down. The shader has the same numbers.
 enum class matrix : std::uint32_t { heads, values, gate, projection, down };
+/// The number of values of `matrix`, and the most codecs of a model's matrices.
 inline constexpr std::uint32_t matrices = 5, most_codecs = 4;
 /// With several codecs: kinds of layers by their codecs, and layers.
 inline constexpr std::uint32_t most_kinds = 16, most_mixed_layers = 96;
@@ -189,6 +193,7 @@ constexpr bool asks_for_loops(std::uint32_t codec_, bool inner_norms) {
 }
 }  // namespace layers_coded
 
+/// Descriptor of the kernel layers_coded, which computes all layers of a decode pass with coded weights.
 struct layers_coded_kernel {
   static constexpr kernel id = kernel::layers_coded;
   static constexpr const kernel_interface& face = layers_coded_interface;

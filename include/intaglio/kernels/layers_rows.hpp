@@ -34,7 +34,7 @@ inline constexpr kernel_interface layers_rows_interface{"layers_rows",
                                                           {"subgroup_width"}}}};
 
 namespace layers_rows {
-/// shares: number of workgroups that share a row of the down projection.
+/// Numbers of layers_rows. shares: workgroups that share a row of the down projection.
 inline constexpr std::uint32_t resident_subgroups = 16, most_tokens = 8, shares = 4, most_steps = 32;
 /// Columns of a step of a subgroup's lanes, and the bytes of x that they read for it.
 inline constexpr std::uint32_t step_columns = 128, step_bytes = 2560;
@@ -53,12 +53,14 @@ constexpr exchange_ranges exchange(std::uint64_t hidden, std::uint64_t intermedi
           {"query", (q + 2 * kv) * 4 * most_tokens, qkv, attention},
           {"sums", tiles * shares * 16 * most_tokens * 4, down, down}};
 }
+/// Bytes of the exchange of one layer.
 constexpr std::uint64_t exchange_bytes(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q,
                                        std::uint64_t kv) {
   return exchange(hidden, intermediate, q, kv).bytes();
 }
 }  // namespace layers_rows
 
+/// Descriptor of the kernel layers_rows, which computes all layers of a batch pass with f16 products.
 struct layers_rows_kernel {
   static constexpr kernel id = kernel::layers_rows;
   static constexpr const kernel_interface& face = layers_rows_interface;

@@ -45,12 +45,14 @@ constexpr exchange_ranges exchange(std::uint64_t hidden, std::uint64_t intermedi
   out.add({"lowered_squares", squares, layer_step::down, layer_step::down});
   return out;
 }
+/// Bytes of the exchange of one layer.
 constexpr std::uint64_t exchange_bytes(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q,
                                        std::uint64_t kv) {
   return exchange(hidden, intermediate, q, kv).bytes();
 }
 }  // namespace layers_rows_normed
 
+/// Descriptor of the kernel layers_rows_normed, which computes all layers of a batch pass with Gemma-3's norms.
 struct layers_rows_normed_kernel {
   static constexpr kernel id = kernel::layers_rows_normed;
   static constexpr const kernel_interface& face = layers_rows_normed_interface;

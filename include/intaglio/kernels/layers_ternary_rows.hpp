@@ -57,12 +57,14 @@ constexpr exchange_ranges exchange(std::uint64_t slot_count, std::uint64_t hidde
           {"factors", rows * 4, gate_up, gate_up},
           {"factors", rows * 4, down, down}};
 }
+/// Bytes of the exchange of one layer.
 constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t hidden, std::uint64_t intermediate,
                                        std::uint64_t q, std::uint64_t kv) {
   return exchange(slot_count, hidden, intermediate, q, kv).bytes();
 }
 }  // namespace layers_ternary_rows
 
+/// Descriptor of the kernel layers_ternary_rows, which computes all layers of a batch pass with ternary weights.
 struct layers_ternary_rows_kernel {
   static constexpr kernel id = kernel::layers_ternary_rows;
   static constexpr const kernel_interface& face = layers_ternary_rows_interface;

@@ -61,6 +61,7 @@ inline constexpr kernel_interface matmul_interface{"matmul",
                                                      {"page_size"},
                                                      {"keeps_firsts"}}}};
 
+/// A value of `staged` in plans: x is staged on devices that have the shared memory.
 inline constexpr std::uint32_t staged_where_room = 2;
 
 /// Bytes of shared memory for the x of a tile of tokens.
@@ -69,6 +70,7 @@ constexpr std::uint64_t matmul_staged_bytes(codec type, std::uint32_t columns, s
   return std::uint64_t{tile_tokens} * (dense ? std::uint64_t{columns + 7} / 8 * 32 : std::uint64_t{columns} / 32 * 104);
 }
 
+/// Descriptor of the kernel matmul, which multiplies by coded weights, for one token or a few.
 struct matmul_kernel {
   static constexpr kernel id = kernel::matmul;
   static constexpr const kernel_interface& face = matmul_interface;

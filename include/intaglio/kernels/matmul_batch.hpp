@@ -9,10 +9,10 @@
 
 namespace intaglio::kernels {
 
-/// matmul for a small batch of tokens, with the same bits, on inputs that `fixed` prepared, for codecs of blocks. rows:
-/// a multiple of 4. A workgroup has tile_rows rows, 4 for each subgroup. Grid x strides over the rows, grid y over
-/// tiles of up to 8 tokens. With matrices (batch_matrix_tile, tiled_batch_tile) there is one workgroup for each tile of
-/// 16 to 64 rows and 8, 16 or 32 tokens.
+/// The product of the kernel matmul for a small batch of tokens, with the same bits, on inputs that `fixed` prepared,
+/// for codecs of blocks. rows: a multiple of 4. A workgroup has tile_rows rows, 4 for each subgroup.
+/// Grid x strides over the rows, grid y over tiles of up to 8 tokens. With matrices (batch_matrix_tile,
+/// tiled_batch_tile) there is one workgroup for each tile of 16 to 64 rows and 8, 16 or 32 tokens.
 /// Experts: experts_used above 0 works as in matmul with tile_tokens above 1. `tiles` has lists of list_tokens rows
 /// from expert_tiles. Every workgroup takes tile_tokens rows of a list, so there are list_tokens / tile_tokens
 /// workgroups (y) for each list.
@@ -39,6 +39,7 @@ inline constexpr kernel_interface matmul_batch_interface{
       {"list_tokens"},
       {"ring"}}}};
 
+/// Descriptor of the kernel matmul_batch, which multiplies the tokens of a small batch by coded weights.
 struct matmul_batch_kernel {
   static constexpr kernel id = kernel::matmul_batch;
   static constexpr const kernel_interface& face = matmul_batch_interface;

@@ -12,9 +12,9 @@
 
 namespace intaglio::kernels {
 
-/// matmul for up to max_tokens tokens in f16 arithmetic, on inputs that quantize_f16 prepared: weights are rounded to
-/// f16, products are summed in f32 (docs/kernels.md). Workgroup (x, y) has tile_tokens tokens and tile_rows rows.
-/// columns: a multiple of chunk_columns; rows: a multiple of 4.
+/// The product of the kernel matmul for up to max_tokens tokens in f16 arithmetic, on inputs that quantize_f16
+/// prepared. Weights are rounded to f16, products are summed in f32 (docs/kernels.md). Workgroup (x, y) has tile_tokens
+/// tokens and tile_rows rows. columns: a multiple of chunk_columns; rows: a multiple of 4.
 /// The module for cooperative matrices needs an even number of subgroups of 32, tile_tokens of 32, 64, 96 or 128, and
 /// tile_rows of 16, 32, 48 or 64 for every two subgroups. The module for passes over a small batch (batch_chunk_tile)
 /// reads tiled f16; the order of its sums does not depend on the number of tokens.
@@ -47,6 +47,7 @@ inline constexpr kernel_interface matmul_chunk_interface{
       {"experts_used"},
       {"list_tokens"}}}};
 
+/// Descriptor of the kernel matmul_chunk, which multiplies a prompt's tokens by coded weights in f16.
 struct matmul_chunk_kernel {
   static constexpr kernel id = kernel::matmul_chunk;
   static constexpr const kernel_interface& face = matmul_chunk_interface;

@@ -45,6 +45,7 @@ struct codec_info {
   std::uint32_t group_block_bytes, group_super_bytes;
   codecs::device_row row;  ///< for codecs with blocks
 };
+/// The sizes of a codec. @param row of codecs with blocks
 constexpr codec_info codec_info_of(dtype type, const codecs::device_row& row = {}) {
   const dtype_info& file = intaglio::info(type);
   return {type,
@@ -70,11 +71,13 @@ static_assert(
       return true;
     }(),
     "rows of codecs/rows.h are in the order of their numbers, from 3 on");
+/// The sizes of a codec.
 constexpr const codec_info& info(codec type) { return codec_table[static_cast<std::size_t>(type)]; }
 
 /// The columns of a matrix of the codec must be a multiple of this number.
 constexpr std::uint32_t column_step(codec type) { return is_dense(type) ? 4 : info(type).block_elements; }
 
+/// Bytes of a row in a checkpoint.
 constexpr std::uint64_t file_row_bytes(codec type, std::uint64_t columns) {
   return columns / info(type).block_elements * info(type).block_bytes;
 }
@@ -83,6 +86,7 @@ constexpr std::uint64_t matmul_group_bytes(codec type, std::uint64_t columns) {
   if (is_dense(type)) return 4 * info(type).block_bytes * ((columns + 7) / 8 * 8);
   return (columns / 32 * info(type).group_block_bytes + columns / 256 * info(type).group_super_bytes + 15) / 16 * 16;
 }
+/// Bytes of a packed weight [rows, columns]; the last group may have rows of padding.
 constexpr std::uint64_t matmul_weight_bytes(codec type, std::uint64_t rows, std::uint64_t columns) {
   return (rows + 3) / 4 * matmul_group_bytes(type, columns);
 }
@@ -189,6 +193,7 @@ void put_row(const codecs::device_row& row, std::size_t elements, std::size_t by
   const dtype_info& file = intaglio::info(row.type);
   put_row(row, file.block_elements, file.block_bytes, split, from, n, r, group);
 }
+/// Writes row r of a group of four from the n blocks of 32 columns of a checkpoint's row.
 template <codecs::block_codec C>
 void put_row(const std::byte* from, std::size_t n, std::size_t r, std::byte* group) {
   static constexpr codecs::device_row row = codecs::row_of(C::type);
@@ -199,6 +204,7 @@ void put_row(const std::byte* from, std::size_t n, std::size_t r, std::byte* gro
         from, n, r, group);
 }
 
+/// A put_row of a codec.
 using row_writer = void (*)(const std::byte* from, std::size_t n, std::size_t r, std::byte* group);
 /// The function that packs rows of a codec with blocks.
 constexpr row_writer row_writer_of(codec type) {

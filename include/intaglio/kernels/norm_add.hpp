@@ -19,6 +19,7 @@ inline constexpr kernel_interface norm_add_interface{
     {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},
     {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}, {"parts"}, {"biased"}, {"scaled"}}}};
 
+/// Descriptor of the kernel norm_add, which normalises a value and adds it.
 struct norm_add_kernel {
   static constexpr kernel id = kernel::norm_add;
   static constexpr const kernel_interface& face = norm_add_interface;

@@ -16,6 +16,7 @@ inline constexpr kernel_interface norm_quantize_interface{
     {{{"input"}, {"norm_weight"}, {"output"}, {"factors"}, {"state"}}},
     {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}, {"prologue"}}}};
 
+/// Descriptor of the kernel norm_quantize, which normalises tokens and quantises them to int8.
 struct norm_quantize_kernel {
   static constexpr kernel id = kernel::norm_quantize;
   static constexpr const kernel_interface& face = norm_quantize_interface;

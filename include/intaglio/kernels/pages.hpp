@@ -25,6 +25,7 @@ inline constexpr kernel_interface pages_interface{"pages",
                                                     {"slots"},
                                                     {"value_dim"}}}};
 
+/// Descriptor of the kernel pages, which copies positions between a session's cache and the pool of a batch.
 struct pages_kernel {
   static constexpr kernel id = kernel::pages;
   static constexpr const kernel_interface& face = pages_interface;

@@ -34,6 +34,7 @@ inline constexpr kernel_interface quantize_f16_interface{
       {"own_input"},
       {"list_tokens"}}}};
 
+/// Descriptor of the kernel quantize_f16, which converts activations to f16.
 struct quantize_f16_kernel {
   static constexpr kernel id = kernel::quantize_f16;
   static constexpr const kernel_interface& face = quantize_f16_interface;

@@ -20,10 +20,12 @@ namespace intaglio::kernels {
 /// Types that an interface may use, as a module declares them; `other` is any other type.
 enum class spirv_type : std::uint8_t { other, address, u32, i32, u64, uvec2, f32, boolean };
 
+/// The type's name in messages.
 constexpr std::string_view name(spirv_type type) {
   constexpr std::string_view names[] = {"another type", "an address", "u32", "i32", "u64", "uvec2", "f32", "bool"};
   return names[static_cast<std::size_t>(type)];
 }
+/// The type's name in messages.
 constexpr std::string_view name(field_type type) {
   return type == field_type::address  ? "an address"
          : type == field_type::u32    ? "u32"
@@ -40,6 +42,7 @@ struct reflected_member {
   std::uint32_t offset_bytes = 0;
 };
 
+/// One specialization constant of a module.
 struct reflected_constant {
   std::string_view name;  ///< empty for a workgroup size that no constant of the shader names
   spirv_type type = spirv_type::other;
@@ -47,6 +50,7 @@ struct reflected_constant {
   std::uint32_t default_bits = 0;  ///< 0 or 1 for bool
 };
 
+/// The id of a workgroup size that is not specialised.
 inline constexpr std::uint32_t no_specialization = ~0u;
 
 /// The interface that a module declares. Names point into the module.
@@ -319,6 +323,7 @@ class spirv_reader {
   reflected_module out_{};
 };
 
+/// Reads the interface of a module. @param module little-endian bytes of SPIR-V
 constexpr reflected_module reflect(std::string_view module) {
   return spirv_reader(module.data(), module.size()).read();
 }
@@ -329,6 +334,7 @@ constexpr reflected_module reflect(const char (&module)[N]) {
   return reflect(std::string_view(module, N - 1));
 }
 
+/// Whether a module's type is the type that an interface expects.
 constexpr bool same_type(field_type expected, spirv_type found) {
   switch (expected) {
     case field_type::address:

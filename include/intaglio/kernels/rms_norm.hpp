@@ -17,6 +17,7 @@ inline constexpr kernel_interface rms_norm_interface{
     {{{"input"}, {"norm_weight"}, {"output"}, {"state"}, {"bias"}}},
     {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}, {"centered"}}}};
 
+/// Descriptor of the kernel rms_norm, which computes root-mean-square norms.
 struct rms_norm_kernel {
   static constexpr kernel id = kernel::rms_norm;
   static constexpr const kernel_interface& face = rms_norm_interface;

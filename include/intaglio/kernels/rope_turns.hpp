@@ -18,7 +18,7 @@ inline std::uint64_t rope_turns(long double frequency) {
   return static_cast<std::uint64_t>(std::floor(std::ldexp(frequency / (2 * std::numbers::pi_v<long double>), 64)));
 }
 
-/// theta^(-2 pair / head_dim): plain rotary embedding, in radians a position.
+/// Frequency of plain rotary embedding, theta^(-2 pair / head_dim), in radians a position.
 inline long double rope_frequency_of(std::uint32_t pair, std::uint32_t head_dim, long double theta) {
   return std::pow(theta, -2.0L * static_cast<long double>(pair) / static_cast<long double>(head_dim));
 }

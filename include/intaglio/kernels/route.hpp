@@ -38,6 +38,7 @@ inline constexpr kernel_interface route_interface{"route",
                                                     {"groups"},
                                                     {"groups_used"}}}};
 
+/// Descriptor of the kernel route, which chooses the experts of each token.
 struct route_kernel {
   static constexpr kernel id = kernel::route;
   static constexpr const kernel_interface& face = route_interface;

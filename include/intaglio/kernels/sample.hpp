@@ -59,9 +59,11 @@ constexpr std::uint32_t sample_slice(std::uint32_t vocab_size, std::uint32_t mos
 /// A batch of at least sample_batch slots has enough rows to keep a device busy; fewer, longer lists are then less work
 /// in total (docs/performance.md).
 inline constexpr std::uint32_t sample_greedy_workers = 16, sample_batch = 8, sample_lists_of_batch = 40;
+/// Number of lists into which slices of `slice` tokens divide a vocabulary.
 constexpr std::uint32_t sample_lists(std::uint32_t vocab_size, std::uint32_t slice) {
   return (vocab_size + slice - 1) / slice;
 }
+/// Number of lists of a vocabulary in slices of sample_slice.
 constexpr std::uint32_t sample_lists(std::uint32_t vocab_size) {
   return sample_lists(vocab_size, sample_slice(vocab_size));
 }
@@ -69,9 +71,11 @@ constexpr std::uint32_t sample_lists(std::uint32_t vocab_size) {
 constexpr std::uint64_t sample_scratch_bytes(std::uint32_t vocab_size, std::uint32_t slice) {
   return std::uint64_t{sample_lists(vocab_size, slice)} * (6 * slice + 208);
 }
+/// Bytes of `scratch` for one draw, in slices of sample_slice.
 constexpr std::uint64_t sample_scratch_bytes(std::uint32_t vocab_size) {
   return sample_scratch_bytes(vocab_size, sample_slice(vocab_size));
 }
+/// Bytes of the counters: one word a draw.
 constexpr std::uint64_t sample_counter_bytes(std::uint32_t draws) { return std::uint64_t{4} * draws; }
 
 /// The fewest subgroups that sample needs for a vocabulary: llvmpipe up to Mesa 24 ends all loops of an invocation
@@ -82,6 +86,7 @@ constexpr std::uint32_t least_sample_subgroups(std::uint32_t vocab_size) {
   return wanted > 16 ? 16 : wanted;
 }
 
+/// Descriptor of the kernel sample, which draws the next token from logits.
 struct sample_kernel {
   static constexpr kernel id = kernel::sample;
   static constexpr const kernel_interface& face = sample_interface;

@@ -21,6 +21,7 @@ inline constexpr kernel_interface short_conv_interface{
     {{{"input"}, {"weight"}, {"bias"}, {"output"}, {"recurrent"}, {"state"}}},
     {{{"workgroup_size"}, {"width"}, {"taps"}, {"multiplied"}, {"slot_words"}, {"slot_floats"}, {"biased"}}}};
 
+/// Descriptor of the kernel short_conv, which computes a short causal convolution over tokens.
 struct short_conv_kernel {
   static constexpr kernel id = kernel::short_conv;
   static constexpr const kernel_interface& face = short_conv_interface;

@@ -29,6 +29,7 @@ constexpr void hint_loops(std::span<std::uint32_t> module, bool asks) {
       module[at + 3] = asks ? unroll : 0;
 }
 
+/// Inserts a function of instructions into a module, in place of the call that its shader leaves for it.
 class splicer {
  public:
   /// @param module of embed_shaders: complete, and checked by kernels/check_interfaces.hpp

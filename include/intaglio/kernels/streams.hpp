@@ -36,6 +36,7 @@ inline constexpr kernel_interface streams_interface{
       {"scale", field_type::f32},
       {"eps", field_type::f32}}}};
 
+/// Descriptor of the kernel streams, which computes one step of AltUp.
 struct streams_kernel {
   static constexpr kernel id = kernel::streams;
   static constexpr const kernel_interface& face = streams_interface;

@@ -31,6 +31,7 @@ inline constexpr kernel_interface ternary_batch_interface{
       {"page_size"},
       {"tile_rows"}}}};
 
+/// Descriptor of the kernel ternary_batch, which multiplies the int8 tokens of a small batch by ternary weights.
 struct ternary_batch_kernel {
   static constexpr kernel id = kernel::ternary_batch;
   static constexpr const kernel_interface& face = ternary_batch_interface;

@@ -29,8 +29,10 @@ inline constexpr kernel_interface ternary_chunk_interface{
       {"rope_theta", field_type::f32},
       {"cache_element"},
       {"max_tokens"}}}};
+/// The columns of ternary_chunk and of matmul_chunk are a multiple of this number.
 inline constexpr std::uint32_t chunk_columns = 64;
 
+/// Descriptor of the kernel ternary_chunk, which multiplies a prompt's int8 tokens by ternary weights.
 struct ternary_chunk_kernel {
   static constexpr kernel id = kernel::ternary_chunk;
   static constexpr const kernel_interface& face = ternary_chunk_interface;

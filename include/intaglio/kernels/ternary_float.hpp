@@ -31,6 +31,7 @@ inline constexpr kernel_interface ternary_float_interface{
       {"slot_words"},
       {"page_size"}}}};
 
+/// Descriptor of the kernel ternary_float, which multiplies tokens that are not quantised by ternary weights.
 struct ternary_float_kernel {
   static constexpr kernel id = kernel::ternary_float;
   static constexpr const kernel_interface& face = ternary_float_interface;

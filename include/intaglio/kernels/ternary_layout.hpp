@@ -20,6 +20,7 @@
 
 namespace intaglio::kernels {
 
+/// Rows and columns of a tile.
 inline constexpr std::uint32_t tile_rows = 4, tile_columns = 16;
 
 /// Bit offset of a column's 2-bit code in its row's word.
@@ -27,6 +28,7 @@ constexpr std::uint32_t tile_shift(std::uint32_t column_of_tile) {
   return 8 * (column_of_tile % 4) + 2 * (column_of_tile / 4);
 }
 
+/// Number of 32-bit words of the codes of a matrix [rows, columns].
 constexpr std::uint64_t tile_words(std::uint64_t rows, std::uint64_t columns) { return rows * columns / 16; }
 
 /// Index of the word that holds (position, column); `position` counts rows in the order of the merged matrix.

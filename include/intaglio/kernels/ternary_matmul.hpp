@@ -37,6 +37,7 @@ inline constexpr kernel_interface ternary_matmul_interface{
       {"slot_words"},
       {"page_size"}}}};
 
+/// Descriptor of the kernel ternary_matmul, which multiplies int8 tokens by ternary weights.
 struct ternary_matmul_kernel {
   static constexpr kernel id = kernel::ternary_matmul;
   static constexpr const kernel_interface& face = ternary_matmul_interface;

@@ -33,14 +33,18 @@ inline constexpr kernel_interface ternary_rows_interface{"ternary_rows",
                                                            {"cache_element"},
                                                            {"groups_together"},
                                                            {"subgroup_width"}}}};
+/// The most columns of a matrix, which bound the size of the unrolled code.
 inline constexpr std::uint32_t ternary_rows_columns = 8192;
+/// Whether ternary_rows can multiply by a matrix [rows, columns].
 constexpr bool has_ternary_rows(std::uint32_t columns, std::uint32_t rows) {
   return columns % 64 == 0 && columns <= ternary_rows_columns && rows / 4 <= 65535;
 }
+/// Groups of 4 rows of a workgroup, by the width of the matrix.
 constexpr std::uint32_t ternary_rows_together(std::uint32_t columns) { return columns <= 4096 ? 2 : 1; }
 /// The most tokens of a tile of ternary_matmul.
 inline constexpr std::uint32_t most_ternary_tile_tokens = 16;
 
+/// Descriptor of the kernel ternary_rows, which multiplies one int8 token by ternary weights on CPU drivers.
 struct ternary_rows_kernel {
   static constexpr kernel id = kernel::ternary_rows;
   static constexpr const kernel_interface& face = ternary_rows_interface;

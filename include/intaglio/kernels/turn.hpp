@@ -58,6 +58,7 @@ inline constexpr kernel_interface turn_interface{"turn",
                                                    {"v_norm"},
                                                    {"latent"}}}};
 
+/// Descriptor of the kernel turn, which applies bias, norm and RoPE to q and k and stores k and v in the cache.
 struct turn_kernel {
   static constexpr kernel id = kernel::turn;
   static constexpr const kernel_interface& face = turn_interface;

@@ -98,6 +98,7 @@ namespace intaglio::kernels {
   each(walk_up, walk_up)
 // clang-format on
 
+/// The modules, by number.
 #define INTAGLIO_EACH(module, of) module,
 enum class variant : std::uint8_t { INTAGLIO_VARIANTS(INTAGLIO_EACH) };
 #undef INTAGLIO_EACH

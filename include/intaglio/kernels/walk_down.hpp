@@ -32,6 +32,7 @@ constexpr std::uint32_t walk_sum_words(std::uint32_t stripes, std::uint32_t word
   return stripes * (16 * words + 2);
 }
 
+/// Descriptor of the kernel walk_down, which computes the down product of an exact walk.
 struct walk_down_kernel {
   static constexpr kernel id = kernel::walk_down;
   static constexpr const kernel_interface& face = walk_down_interface;

@@ -40,6 +40,7 @@ constexpr std::uint64_t walk_total_words(std::uint32_t features, std::uint32_t s
   return std::uint64_t{features / 4} + shares + sum_words;
 }
 
+/// Descriptor of the kernel walk_gate_up, which computes the gate and up products of an exact walk.
 struct walk_gate_up_kernel {
   static constexpr kernel id = kernel::walk_gate_up;
   static constexpr const kernel_interface& face = walk_gate_up_interface;

@@ -14,6 +14,7 @@ namespace intaglio::kernels {
 inline constexpr kernel_interface walk_select_interface{
     "walk_select", {{{"input"}, {"choice"}, {"state"}}}, {{{"workgroup_size"}, {"columns"}, {"count"}}}};
 
+/// Descriptor of the kernel walk_select, which chooses the features of a sparse walk.
 struct walk_select_kernel {
   static constexpr kernel id = kernel::walk_select;
   static constexpr const kernel_interface& face = walk_select_interface;

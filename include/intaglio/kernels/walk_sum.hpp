@@ -26,8 +26,10 @@ inline constexpr kernel_interface walk_sum_interface{"walk_sum",
                                                        {"epilogue"},
                                                        {"stripe"},
                                                        {"splits"}}}};
+/// Number of slots, each of which adds every walk_sum_slots-th feature.
 inline constexpr std::uint32_t walk_sum_slots = 128;
 
+/// Descriptor of the kernel walk_sum, which computes the down product of chosen features.
 struct walk_sum_kernel {
   static constexpr kernel id = kernel::walk_sum;
   static constexpr const kernel_interface& face = walk_sum_interface;

@@ -37,6 +37,7 @@ inline constexpr std::uint32_t most_traced = 64;
 /// Number of shares of walk_down's list, each with sums of its own in shared memory.
 inline constexpr std::uint32_t walk_down_lists = 4;
 
+/// Descriptor of the kernel walk_trace, which reports the features with the largest contributions.
 struct walk_trace_kernel {
   static constexpr kernel id = kernel::walk_trace;
   static constexpr const kernel_interface& face = walk_trace_interface;

@@ -22,6 +22,7 @@ inline constexpr kernel_interface walk_up_interface{
       {"eps", field_type::f32},
       {"subgroup_width"}}}};
 
+/// Descriptor of the kernel walk_up, which computes the up product of chosen features.
 struct walk_up_kernel {
   static constexpr kernel id = kernel::walk_up;
   static constexpr const kernel_interface& face = walk_up_interface;

@@ -12,6 +12,7 @@
 
 namespace intaglio::plan {
 
+/// The index of a dispatch that a block does not have.
 inline constexpr std::size_t no_step = ~std::size_t{0};
 /// Indices of the dispatches of one kind of block in the period. `v` is set where v, or k and v, are a product apart
 /// from q.

@@ -25,6 +25,7 @@ struct cache_operands {
   }
 };
 
+/// The attention sublayer that all coded blocks of a model have, and the windows of its layers.
 struct coded_attention {
   kernels::turn_norms head_norms = kernels::turn_norms::none;
   bool turns = false, biased = false;

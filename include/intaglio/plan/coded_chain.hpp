@@ -15,6 +15,7 @@
 
 namespace intaglio::plan {
 
+/// The chain of dispatches of a layer with coded weights: the steps of each kind of block and what all blocks share.
 struct coded_chain {
   const decoder_config& config;
   std::span<const dispatch> period{};

@@ -12,6 +12,7 @@
 
 namespace intaglio::plan {
 
+/// The codecs of the matrices of coded blocks, as the constants of layers_coded state them.
 struct coded_codecs {
   kernels::layers_coded::codecs all;
   decltype(kernels::layers_coded_kernel::constants::kind_codecs) kind_codecs{};

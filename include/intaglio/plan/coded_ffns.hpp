@@ -9,6 +9,7 @@
 
 namespace intaglio::plan {
 
+/// The FFNs, or the mixture of experts, that all coded blocks of a model have.
 struct coded_ffns {
   kernels::layers::ffns its;
   kernels::layers_coded::mixture experts;

@@ -16,6 +16,7 @@
 
 namespace intaglio::plan {
 
+/// Makes the values and the arguments of the resident dispatch of coded weights.
 class coded_values : public one_dispatch {
  public:
   constexpr coded_values(const decoder_config& config, const profile& target, std::uint32_t context,

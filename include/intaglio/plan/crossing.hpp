@@ -28,12 +28,14 @@ enum class crossing_memory : std::uint8_t {
   arrived,         ///< the receiver's device memory
   receiver_arena,  ///< the stream of the stage behind the cut
 };
+/// Number of kinds of memory.
 inline constexpr std::size_t crossing_memories = 7;
 
 /// A step that must have ended: the step of this pass, or of a pass before.
 struct crossing_wait {
   std::uint8_t step = 0, passes_before = 0;
 };
+/// One copy or pass of the way that rows take across a cut.
 struct crossing_step {
   std::string_view name{};
   crossing_lane lane = crossing_lane::host;
@@ -57,7 +59,9 @@ inline constexpr std::uint8_t receiver_boxes = 4;
 
 namespace crossing_steps {
 
+/// Short name of crossing_lane in the tables of steps.
 using lane = crossing_lane;
+/// Short name of crossing_memory in the tables of steps.
 using memory = crossing_memory;
 
 /// The passes themselves copy between their arena and host memory.
@@ -70,6 +74,7 @@ inline constexpr std::array<crossing_step, 5> direct{{
 }};
 /// The passes copy within their device, and the queues for copies cross the bus meanwhile.
 inline constexpr std::uint8_t leaving_slots = 2;
+/// Steps of staged rows, in their order.
 inline constexpr std::array<crossing_step, 7> staged{{
     {"pass of the sender", lane::sender_work, memory::none, memory::sender_arena, {}, 0},
     {"copy in the sender", lane::sender_work, memory::sender_arena, memory::leaving, {{{2, leaving_slots}}}, 1},
@@ -94,6 +99,7 @@ inline constexpr crossing_way staged_crossing{
 /// Passes over this number of tokens and more are staged: rows of fewer tokens cross in less time than another
 /// submission takes.
 inline constexpr std::uint32_t staged_from_rows = 32;
+/// The way of a pass over a number of rows.
 constexpr const crossing_way& crossing_way_of(std::uint32_t rows) {
   return rows < staged_from_rows ? direct_crossing : staged_crossing;
 }

@@ -60,6 +60,7 @@ struct crossing {
   constexpr std::uint64_t bytes() const { return rows * row_bytes; }
   constexpr const crossing_way& way() const { return crossing_way_of(rows); }
 };
+/// The rows that a sequence passes across a cut: f32 [max_tokens, hidden_size].
 constexpr crossing crossing_of(const table& t, const sequence& s) {
   return {s.max_tokens, std::uint64_t{4} * t.config->hidden_size};
 }

@@ -56,7 +56,9 @@ struct access {
   std::uint64_t layer_stride = 0;  ///< as in operand
 };
 
+/// The most memory ranges that a dispatch reads or writes.
 inline constexpr std::size_t max_accesses = 11;
+/// The most ops that one dispatch computes.
 inline constexpr std::size_t max_merged_ops = 12;
 
 /// One kernel call of a sequence.
@@ -124,7 +126,7 @@ constexpr bool is_fitted(const dispatch& d) { return d.specialization[0] != 0; }
 /// Whether a dispatch is the resident dispatch of a batch, whose workgroups wait for each other and multiply with
 /// cooperative matrices. Its exchange has memory apart from the values of the steps.
 constexpr bool has_exchange(const dispatch& d) {
-  return kernels::exchange_places_of_their_own[static_cast<std::size_t>(d.kernel)];
+  return kernels::exchange_offsets_of_their_own[static_cast<std::size_t>(d.kernel)];
 }
 /// Whether some workgroups of a resident dispatch only help the others.
 constexpr bool has_helpers(const dispatch& d) { return kernels::have_helpers[static_cast<std::size_t>(d.kernel)]; }

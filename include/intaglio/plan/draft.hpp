@@ -19,6 +19,7 @@
 
 namespace intaglio::plan {
 
+/// Capacities of a draft's lists.
 inline constexpr std::size_t max_section_dispatches = 80, max_values = 72, max_weights = 64;
 
 /// A list that can leave a constant evaluation, because its capacity is fixed. A plan made at run time may need more

@@ -15,6 +15,7 @@
 
 namespace intaglio::plan::verification {
 
+/// Begins a problem's sentence with the sequence, the dispatch and its kernel.
 constexpr void begin(text<256>& out, const sequence& s, const dispatch& d) {
   out.append(s.name, ": ", d.label.view(), " (", kernels::interface_of(d.kernel).name, "): ");
 }
@@ -54,22 +55,22 @@ constexpr kernels::layers::exchanged_arguments exchanged_arguments(const dispatc
 }
 /// The step after `writer` or before it that writes bytes which `writer` writes at an operand; the number of steps if
 /// there is none.
-constexpr std::size_t second_writer(std::span<const dispatch> steps, std::size_t writer, const operand& place) {
+constexpr std::size_t second_writer(std::span<const dispatch> steps, std::size_t writer, const operand& at) {
   const auto written = [&](std::size_t step, auto&& by) {
     for (std::size_t i = 0; i < steps[step].access_count; ++i)
       if (const access& a = steps[step].accesses[i];
-          a.write && a.where == place.where && a.layer_stride == place.layer_stride && by(a))
+          a.write && a.where == at.where && a.layer_stride == at.layer_stride && by(a))
         return true;
     return false;
   };
-  std::uint64_t end = place.offset;
+  std::uint64_t end = at.offset;
   static_cast<void>(written(writer, [&](const access& a) {
-    if (a.offset == place.offset) end = a.offset + a.bytes;
+    if (a.offset == at.offset) end = a.offset + a.bytes;
     return false;
   }));
   for (std::size_t step = 0; step < steps.size(); ++step)
     if (step != writer &&
-        written(step, [&](const access& a) { return a.offset < end && place.offset < a.offset + a.bytes; }))
+        written(step, [&](const access& a) { return a.offset < end && at.offset < a.offset + a.bytes; }))
       return step;
   return steps.size();
 }

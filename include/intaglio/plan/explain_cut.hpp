@@ -15,7 +15,7 @@ namespace intaglio::plan {
 
 namespace explanation {
 
-/// "stage 0 on DEVICE, profile cpu: embedding, layers 0 to 1" @param devices as in explain_cut
+/// The title of a stage: "stage 0 on DEVICE, profile cpu: embedding, layers 0 to 1". @param devices as in explain_cut
 inline std::string stage_title(std::size_t index, const stage& of, std::span<const std::string> devices) {
   const plan::table& t = of.table();
   const layer_range layers = of.layers();
@@ -38,6 +38,7 @@ inline std::string crossing_wait(std::size_t index, const crossing& chunk) {
          (staged ? "; rows of a chunk cross on the queues for copies, while the devices compute" : "");
 }
 
+/// A stage as JSON. @param index of the stage  @param devices names of the stages' devices
 inline std::string json(std::size_t index, const stage& of, std::span<const std::string> devices) {
   const plan::table& t = of.table();
   const bool is_last = of.layers().end == t.model_layers;

@@ -14,6 +14,7 @@ namespace intaglio::plan {
 using ternary_products =
     kernels::kernel_list<kernels::ternary_matmul_kernel, kernels::ternary_batch_kernel, kernels::ternary_chunk_kernel,
                          kernels::ternary_float_kernel, kernels::ternary_rows_kernel>;
+/// The kernels that multiply by coded weights.
 using coded_products =
     kernels::kernel_list<kernels::matmul_kernel, kernels::matmul_batch_kernel, kernels::matmul_chunk_kernel>;
 

@@ -14,6 +14,7 @@
 
 namespace intaglio::plan {
 
+/// Makes the resident dispatch of layers_coded from the chain of dispatches of decode.
 class resident_coded_layers : public coded_values {
  public:
   constexpr resident_coded_layers(const decoder_config& config, const profile& target, std::uint32_t context,

@@ -11,8 +11,8 @@
 
 namespace intaglio::plan {
 
-/// llvmpipe ends every loop of an invocation after all its loops together have made this many iterations
-/// (LP_MAX_TGSI_LOOP_ITERATIONS).
+/// The most iterations that all loops of an invocation make together on llvmpipe (LP_MAX_TGSI_LOOP_ITERATIONS). The
+/// driver ends every loop after them.
 inline constexpr std::uint64_t llvmpipe_loop_turns = 65535;
 
 /// Makes the sequence from a chain of dispatches for one token.

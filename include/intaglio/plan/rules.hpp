@@ -15,6 +15,7 @@ namespace intaglio::plan {
 struct rule {
   std::string_view name, merges, reason;
 };
+/// The rules, by their number; number 0 is no rule.
 inline constexpr std::array rules{
     rule{"", "", ""},
     rule{"norm_quantize", "rms_norm, quantize", "the normalised values are read once and leave as int8"},

@@ -24,6 +24,7 @@ struct seen_positions {
   bool attends = false;  ///< whether the dispatch is an attention
   std::uint32_t window = 0, ahead = 0, held = 0, ring = 0, splits = 1;
 };
+/// The positions that a dispatch's tokens see, by the constants of its attention.
 constexpr seen_positions seen_positions_of(const dispatch& d) {
   seen_positions out;
   kernels::visit(d.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {

@@ -42,6 +42,7 @@ constexpr limits limits_of(const kernels::device_class& device) {
 
 namespace verification {
 
+/// Bytes of the memory that an access is in; 0 if the plan has none.
 constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const dispatch& d, const access& a) {
   switch (a.where) {
     case region::arena:
@@ -76,6 +77,7 @@ constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const di
   return 0;
 }
 
+/// Proves that accesses are inside their memory and that every address has its accesses. @param out first violation
 constexpr bool bounds(const table& t, const sequence& s, const dispatch& d, text<256>& out) {
   for (const access& a : accesses_of(d)) {
     const bool cached = a.where == region::keys || a.where == region::values || a.where == region::pool_keys ||
@@ -115,6 +117,7 @@ constexpr bool bounds(const table& t, const sequence& s, const dispatch& d, text
   return true;
 }
 
+/// Proves that a dispatch keeps a device's limits. @param out first violation
 [[gnu::cold]] constexpr bool keeps_limits(const sequence& s, const dispatch& d, const limits& limit, text<256>& out) {
   auto over = [&](std::string_view what, std::uint64_t most, std::uint64_t found) {
     if (found <= most && found != 0) return false;
@@ -147,6 +150,7 @@ constexpr bool bounds(const table& t, const sequence& s, const dispatch& d, text
          !needs_more(demands.matrix_shared_memory_bytes, limit.matrix_shared_memory_bytes);
 }
 
+/// Proves that values that live together have different bytes of the arena. @param out first violation
 constexpr bool no_overlap(const sequence& s, text<256>& out) {
   for (const placed_value& a : by_pointer(s.values)) {
     if (a.offset > s.arena_bytes || a.bytes > s.arena_bytes - a.offset) {
@@ -370,6 +374,7 @@ constexpr bool exchange_holds(const sequence& s, text<256>& out) {
 
 }  // namespace verification
 
+/// Proves one sequence of a table. @param out first violation; unchanged if the sequence is proven
 constexpr void verify(const table& t, const sequence& s, const limits& limit, text<256>& out) {
   using namespace verification;
   std::uint32_t index = 0;
@@ -420,6 +425,7 @@ constexpr text<256> verify_sequence(const table& t, sequence table::*which, cons
   if (has) verify(t, s, limit, out);
   return out;
 }
+/// The sequences of a table that are verified.
 inline constexpr std::array verified_sequences{
     &table::decode,          &table::prefill, &table::logits,         &table::verify,
     &table::resident_decode, &table::batch,   &table::resident_batch, &table::moves};

@@ -30,6 +30,7 @@ struct shares_chunk {
     return {which, axis, room, kernels::constant_id<Member>};
   }
 };
+/// The kernels of chunks whose workgroups split the tokens.
 inline constexpr shares_chunk chunk_kernels[] = {
     {kernels::kernel::embed},
     {kernels::kernel::norm_quantize},

@@ -13,6 +13,7 @@
 
 namespace intaglio::reference {
 
+/// The value of an activation's expression for one gate and one up value.
 inline float evaluate(const shader::expression& f, float gate, float up) {
   using shader::operation;
   std::array<float, shader::max_steps> y{};  // truth values are 0 and 1

@@ -16,6 +16,7 @@
 
 namespace intaglio::reference {
 
+/// The sizes and options of an attention, as the constants of the kernels name them.
 struct attention_shape {
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, context = 0;
   kernels::element cache_element = kernels::element::f16;

@@ -19,6 +19,7 @@
 
 namespace intaglio::reference {
 
+/// Number of partial sums of a product in the order of sums that all devices have.
 inline constexpr std::size_t virtual_lanes = 32;
 
 using kernels::arithmetic::product;

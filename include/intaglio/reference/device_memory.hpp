@@ -20,6 +20,7 @@ namespace intaglio::reference {
 /// the machine.
 using weight_bytes = std::function<std::span<const std::byte>(std::uint32_t slot, std::uint32_t layer)>;
 
+/// The memory of a plan on the CPU, as a device has it.
 struct device_memory {
   /// Memory for any sequence of the table, filled with `poison`, so that a read of unwritten bytes shows.
   device_memory(const plan::table& of, weight_bytes from, std::byte poison = std::byte{0xCD})

@@ -18,6 +18,7 @@ namespace intaglio::reference {
 
 /// With a larger reach below the largest logit the whole head is computed exactly.
 inline constexpr float farthest_reach = 8.0f;
+/// The lowest rank above 1 that is searched for; a lower one is raised to it.
 inline constexpr std::uint32_t fewest_shares = 16;
 
 /// Which logits can matter: those at most `reach` below the logit of `rank`, both before any penalty. rank 0: all of

@@ -43,6 +43,7 @@ namespace intaglio::reference {
 template <>
 struct call_of<kernels::pages_kernel> : has_no_call {};
 
+/// Runs the dispatches of a plan on the CPU, one at a time.
 class machine : public device_memory {
  public:
   using device_memory::device_memory;

@@ -42,13 +42,17 @@ struct weight_block {
 
 namespace layout {
 
+/// 16 bits at any address, little-endian.
 inline std::uint16_t word16(const std::byte* at) {
   std::uint16_t out;
   std::memcpy(&out, at, 2);
   return out;
 }
+/// An f16 at any address.
 inline float half(const std::byte* at) { return f32_from_f16(word16(at)); }
+/// A byte as a number of -128 .. 127.
 inline std::int32_t signed_byte(std::byte b) { return static_cast<std::int8_t>(std::to_integer<unsigned>(b)); }
+/// A byte as a number of 0 .. 255.
 inline unsigned byte(std::byte b) { return std::to_integer<unsigned>(b); }
 
 /// The code of column `i` of block b in row r.
@@ -72,6 +76,7 @@ inline std::uint8_t code_at(const kernels::layout::group_offsets& at, const std:
   return static_cast<std::uint8_t>(out);
 }
 
+/// Reads the factors and least values of block b of row r into `out`.
 inline void take_factors(const kernels::layout::group_offsets& at, const std::byte* group, std::size_t r, std::size_t b,
                          weight_block& out) {
   using codecs::factor_form;
@@ -136,6 +141,7 @@ struct fixed_block {
   std::array<std::int32_t, 32> codes{};
   float scale = 0;
 };
+/// Converts a block of 32 values as the kernel fixed does.
 inline fixed_block fix(std::span<const float> x) {
   std::uint32_t greatest = 0;
   for (const float each : x) greatest = (std::max)(greatest, std::bit_cast<std::uint32_t>(each) & 0x7fffffffu);
@@ -176,6 +182,7 @@ inline std::vector<std::uint32_t> fixed_words(std::span<const float> x) {
   }
   return out;
 }
+/// The values of blocks that the kernel fixed wrote. @param words 28 words a block
 inline std::vector<float> fixed_values(std::span<const std::uint32_t> words) {
   const std::size_t blocks = words.size() / 28;
   std::vector<float> out(32 * blocks);
@@ -341,6 +348,7 @@ struct turn_shape {
   bool v_norm = false;       ///< heads of v are normalised, without a weight
   std::uint32_t latent = 0;  ///< channels of the latent vector, which is v, normalised; 0: there is none
 };
+/// The operands that the kernel turn reads.
 struct turn_inputs {
   std::array<std::span<const float>, 3> qkv;         ///< [tokens, stride]; the last row may be shorter
   std::array<std::span<const float>, 2> norms = {};  ///< of q and k; empty without
@@ -394,6 +402,7 @@ inline void turn_latent(const turn_shape& shape, const turn_inputs& in, std::spa
     cached{shape.cache_element, true, latent, shape.context}.store(values, 0, slot, std::span(key).first(latent));
   }
 }
+/// Kernel turn on the CPU. @param position of the first token
 inline void turn(const turn_shape& shape, const turn_inputs& in, std::span<float> output, std::uint32_t position,
                  std::span<std::byte> keys, std::span<std::byte> values, std::span<const std::uint64_t> rope) {
   if (shape.latent != 0) return turn_latent(shape, in, output, position, keys, values, rope);

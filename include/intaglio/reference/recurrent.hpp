@@ -15,6 +15,7 @@
 
 namespace intaglio::reference {
 
+/// The sizes and options of the kernel short_conv.
 struct short_conv_shape {
   std::size_t width = 0, taps = 0;
   bool multiplied = false;  ///< the input is B, C and h
@@ -47,14 +48,14 @@ inline void short_conv(const short_conv_shape& shape, std::span<const float> inp
 }
 
 /// The offsets of a token's betas and alphas.
-struct delta_gate_places {
+struct delta_gate_offsets {
   std::size_t stride = 0, group = 0;  ///< gate_stride and gate_group of kernels/delta_net.hpp
 };
 /// Kernel delta_net with the gated delta rule.
 /// @param position of the first token; where it is 0 `kept` is not read
 /// @shape  qkv: [tokens, qkv_size]; decay, shift: [value_heads]; kept: [value_heads, key_dim, value_dim]; output:
 /// [tokens, value_size]
-inline void delta_net(const delta_net_config& sizes, const delta_gate_places& gates, std::span<const float> qkv,
+inline void delta_net(const delta_net_config& sizes, const delta_gate_offsets& gates, std::span<const float> qkv,
                       std::span<const float> beta, std::span<const float> alpha, std::span<const float> decay,
                       std::span<const float> shift, std::uint32_t position, std::span<float> kept,
                       std::span<float> output) {
@@ -136,6 +137,7 @@ inline void state_space(const delta_net_config& sizes, const state_space_operand
     }
 }
 
+/// The sizes and options of the kernel head_gate.
 struct head_gate_shape {
   std::size_t head_dim = 0;
   float eps = 0;          ///< of the norm

@@ -32,11 +32,13 @@ constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> count
   return counter;
 }
 
+/// The logarithm of e to the base 2.
 inline constexpr float log2_e = 1.44269504f;
 inline constexpr float least_temperature = 1e-6f;  ///< below it the choice is greedy
-inline constexpr std::uint32_t most_octaves =
-    24;  ///< range of weights: the smallest is this many powers of two below the largest
+/// Range of weights: the smallest is this many powers of two below the largest.
+inline constexpr std::uint32_t most_octaves = 24;
 
+/// The weight of the likeliest token.
 inline constexpr std::uint32_t full_power = 1u << 24;
 
 /// About 2^24 * 2^(-fraction / 2^20) for fraction < 2^20, to within 5; falls monotonically. It is a polynomial of
@@ -108,6 +110,7 @@ struct ranked_token {
   std::uint32_t key = 0, not_id = 0;
   friend auto operator<=>(const ranked_token&, const ranked_token&) = default;
 };
+/// The entry of a token in the order of the sampler: of equal logits the lowest id comes first.
 inline ranked_token ranked(float logit, std::uint32_t id) {
   const auto bits = std::bit_cast<std::uint32_t>(logit == 0 ? 0.0f : logit);
   return {std::isnan(logit) ? 0xFFFFFFFFu : bits ^ (bits >> 31 != 0 ? 0xFFFFFFFFu : 0x80000000u), ~id};

@@ -53,6 +53,7 @@ float sum_of_quads(std::size_t quads, const Quad& quad) {
   for (const float lane : lanes) all += lane;
   return all;
 }
+/// The sum of the squares of four neighbouring values.
 inline float square_of_quad(std::span<const float> x, std::size_t quad) {
   const auto square = [&](std::size_t i) { return product(x[4 * quad + i], x[4 * quad + i]); };
   return (square(0) + square(1)) + (square(2) + square(3));

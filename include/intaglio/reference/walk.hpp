@@ -37,6 +37,7 @@ inline std::vector<float> gate_scores(std::span<const float> gate, std::span<con
   return out;
 }
 
+/// A feature and its gate score.
 struct scored_feature {
   std::uint32_t feature = 0;
   float score = 0;
@@ -122,6 +123,7 @@ inline std::vector<float> walk(const walked_layer& layer, shader::activation_fun
                                std::span<const std::uint32_t> chosen) {
   return accumulate_features(layer, chosen, walk_values(layer, act, scores, x, chosen));
 }
+/// The output of an FFN from all of its features.
 inline std::vector<float> full_walk(const walked_layer& layer, shader::activation_function act,
                                     std::span<const float> x) {
   std::vector<std::uint32_t> all(layer.features());

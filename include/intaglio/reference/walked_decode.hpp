@@ -35,6 +35,7 @@ struct routed_features {
   std::vector<float> weights;
 };
 
+/// The layers that are walked and the features that a walk reads.
 struct walk_choice {
   std::uint32_t first_layer = 0;                                  ///< layers below are dense
   std::size_t count = (std::numeric_limits<std::size_t>::max)();  ///< number of features of a layer that are read,
@@ -263,31 +264,55 @@ class walked_decode {
     return out;
   }
 
+  /// A token in integers, as norm_quantize leaves it: value c is codes[c] * inverse_scale.
+  struct quantized_token {
+    std::vector<std::int8_t> codes;
+    float inverse_scale = 1;
+    float value(std::size_t c) const { return product(static_cast<float>(codes[c]), inverse_scale); }
+  };
+  static quantized_token quantized(std::span<const float> x, std::span<const float> norm_weight, float eps) {
+    quantized_token out{std::vector<std::int8_t>(x.size())};
+    std::vector<factors> factor(1);
+    norm_quantize(x, norm_weight, x.size(), eps, out.codes, factor);
+    out.inverse_scale = factor[0].inverse_scale;
+    return out;
+  }
+  static std::int32_t code_of(float weight) { return (weight > 0) - (weight < 0); }
+  /// A row's product with a token: the integer sum times both scales. @param scale of the row
+  static float ternary_product(std::span<const float> row, const quantized_token& x, float scale) {
+    std::int32_t sum = 0;
+    for (std::size_t c = 0; c < row.size(); ++c) sum += code_of(row[c]) * x.codes[c];
+    return product(static_cast<float>(sum), product(x.inverse_scale, scale));
+  }
+  /// The sum of the down vectors of chosen features, each times its value. @param h values of all features
+  static std::vector<float> ternary_sum(const walked_layer& of, const std::vector<std::uint32_t>& chosen,
+                                        const quantized_token& h, float scale) {
+    std::vector<std::int32_t> sums(of.hidden_size);
+    for (const std::uint32_t f : chosen) {
+      if (h.codes[f] == 0) continue;
+      const auto row = walked_layer::row(of.down, f, of.hidden_size);
+      for (std::size_t c = 0; c < sums.size(); ++c) sums[c] += code_of(row[c]) * h.codes[f];
+    }
+    std::vector<float> out(sums.size());
+    for (std::size_t c = 0; c < sums.size(); ++c)
+      out[c] = product(static_cast<float>(sums[c]), product(h.inverse_scale, scale));
+    return out;
+  }
+
   /// Computes in integers, as the kernels do: with all active features the result is the dense FFN's, bit for bit.
   std::vector<float> ternary_walk(const walked_layer& of, const plan::dispatch& gate_up, const plan::dispatch& down,
                                   std::uint32_t layer) {
     const std::size_t width = of.hidden_size, features = of.features();
-    const auto code = [](float value) { return (value > 0) - (value < 0); };
-    const auto sum = [&](std::span<const float> row, std::span<const std::int8_t> q) {
-      std::int32_t out = 0;
-      for (std::size_t c = 0; c < row.size(); ++c) out += code(row[c]) * q[c];
-      return out;
-    };
     const auto scales = weight(gate_up[at_ternary.scales], layer, 2);
-    const float down_scale = weight(down[at_ternary.scales], layer, 1)[0];
-    std::vector<std::int8_t> q(width);
-    std::vector<factors> factor(1);
-    norm_quantize(machine_.floats(gate_up[at_ternary.input].offset, width),
-                  weight(gate_up[at_ternary.norm_weight], layer, width), width, of_ternary(gate_up).eps, q, factor);
-
+    const quantized_token q = quantized(machine_.floats(gate_up[at_ternary.input].offset, width),
+                                        weight(gate_up[at_ternary.norm_weight], layer, width), of_ternary(gate_up).eps);
     std::vector<float> x(width);
-    for (std::size_t c = 0; c < width; ++c) x[c] = product(static_cast<float>(q[c]), factor[0].inverse_scale);
+    for (std::size_t c = 0; c < width; ++c) x[c] = q.value(c);
     const auto start = clock::now();
     const std::vector<std::uint32_t> routed = routes(gate_up, layer, x, features).features;
     std::vector<float> scores(features);
     const auto score = [&](std::size_t f) {
-      scores[f] = product(static_cast<float>(sum(walked_layer::row(of.gate, f, width), q)),
-                          product(factor[0].inverse_scale, scales[0]));
+      scores[f] = ternary_product(walked_layer::row(of.gate, f, width), q, scales[0]);
     };
     for (const std::uint32_t f : routed) score(f);
     for (std::size_t f = 0; !choice_.route && f < features; ++f) score(f);
@@ -296,30 +321,16 @@ class walked_decode {
         choose(gate_up.act(), scores, layer, routed, static_cast<bool>(choice_.route));
     const auto selected = clock::now();
     std::vector<float> h(features);
-    for (const std::uint32_t f : chosen) {
-      const float up = product(static_cast<float>(sum(walked_layer::row(of.up, f, width), q)),
-                               product(factor[0].inverse_scale, scales[1]));
-      h[f] = evaluate(*gate_up.act(), scores[f], up);
-    }
-    std::vector<std::int8_t> h8(features);
-    std::vector<factors> h_factor(1);
-    norm_quantize(h, weight(down[at_ternary.norm_weight], layer, features), features, of_ternary(down).eps, h8,
-                  h_factor);
+    for (const std::uint32_t f : chosen)
+      h[f] = evaluate(*gate_up.act(), scores[f], ternary_product(walked_layer::row(of.up, f, width), q, scales[1]));
+    const quantized_token h8 =
+        quantized(h, weight(down[at_ternary.norm_weight], layer, features), of_ternary(down).eps);
     const auto gathered = clock::now();
-    std::vector<std::int32_t> sums(width);
-    for (const std::uint32_t f : chosen) {
-      if (h8[f] == 0) continue;
-      const auto row = walked_layer::row(of.down, f, width);
-      for (std::size_t c = 0; c < width; ++c) sums[c] += code(row[c]) * h8[f];
-    }
-    std::vector<float> out(width);
-    for (std::size_t c = 0; c < width; ++c)
-      out[c] = product(static_cast<float>(sums[c]), product(h_factor[0].inverse_scale, down_scale));
+    std::vector<float> out = ternary_sum(of, chosen, h8, weight(down[at_ternary.scales], layer, 1)[0]);
     if (after_) {
       const auto end = clock::now();
       std::vector<float> values;
-      for (const std::uint32_t f : chosen)
-        values.push_back(product(static_cast<float>(h8[f]), h_factor[0].inverse_scale));
+      for (const std::uint32_t f : chosen) values.push_back(h8.value(f));
       after_({layer,
               x,
               scores,

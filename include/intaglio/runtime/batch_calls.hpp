@@ -15,6 +15,7 @@
 
 namespace intaglio::runtime {
 
+/// What a call asks of the later stages of a batch.
 enum class batch_call : std::uint32_t { chunk, chunk_for_nobody, pass, clean };
 
 /// Writes the words of a call. They begin with the slots that have changed: each has the fields of slot_words, except

@@ -152,6 +152,7 @@ class expert_proof {
   std::vector<std::uint32_t> choice_;
 };
 
+/// Compares the kernel expert_matmul with the reference. @return the largest difference
 [[gnu::cold]] inline double expert_matmul(kernel_trial& trial, const plan::dispatch& call) {
   return expert_proof(trial, call).apart_of_run();
 }
@@ -190,6 +191,7 @@ class expert_proof {
   return read<std::uint32_t>(out, 0, expected.size()) == expected ? 0 : 1;
 }
 
+/// Compares the kernel route with the reference. @return the largest difference
 [[gnu::cold]] inline double route(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = plan::constants_of<kernels::route_kernel>(call);
   constexpr auto at = kernels::push_ids<kernels::route_kernel>;
@@ -254,6 +256,7 @@ class expert_proof {
   return 0;
 }
 
+/// Compares the kernel expert_sum with the reference. @return the largest difference
 [[gnu::cold]] inline double expert_sum(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = plan::constants_of<kernels::expert_sum_kernel>(call);
   constexpr auto at = kernels::push_ids<kernels::expert_sum_kernel>;

@@ -22,6 +22,7 @@
 
 namespace intaglio::runtime::proofs {
 
+/// Compares the kernel embed with the reference. @return the largest difference
 [[gnu::cold]] inline double embed(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = plan::constants_of<kernels::embed_kernel>(call);
   constexpr auto at = kernels::push_ids<kernels::embed_kernel>;
@@ -59,6 +60,7 @@ namespace intaglio::runtime::proofs {
   return apart(read<float>(output, 0, expected.size()), expected);
 }
 
+/// Compares the kernel rms_norm with the reference. @return the largest difference
 [[gnu::cold]] inline double rms_norm(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = plan::constants_of<kernels::rms_norm_kernel>(call);
   constexpr auto at = kernels::push_ids<kernels::rms_norm_kernel>;
@@ -81,6 +83,7 @@ namespace intaglio::runtime::proofs {
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 
+/// Compares the kernel norm_add with the reference. @return the largest difference
 [[gnu::cold]] inline double norm_add(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = plan::constants_of<kernels::norm_add_kernel>(call);
   constexpr auto at = kernels::push_ids<kernels::norm_add_kernel>;
@@ -108,6 +111,7 @@ namespace intaglio::runtime::proofs {
                                                 std::uint32_t width) {
   return how == kernels::prologue::quantize ? std::vector<float>{} : trial.weight<float>(norm, 0, width);
 }
+/// Compares the kernel norm_quantize with the reference. @return the largest difference
 [[gnu::cold]] inline double norm_quantize(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = plan::constants_of<kernels::norm_quantize_kernel>(call);
   constexpr auto at = kernels::push_ids<kernels::norm_quantize_kernel>;
@@ -228,6 +232,7 @@ namespace intaglio::runtime::proofs {
   return (std::max)(worst, off / (32.0 * heads * tokens * form.head_dim));
 }
 
+/// Compares the kernel turn with the reference. @return the largest difference
 [[gnu::cold]] inline double turn(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = plan::constants_of<kernels::turn_kernel>(call);
   constexpr auto at = kernels::push_ids<kernels::turn_kernel>;

@@ -163,6 +163,7 @@ class ternary_proof {
   std::vector<reference::factors> factors_;
 };
 
+/// Compares a kernel of ternary products with the reference. @return the largest difference
 [[gnu::cold]] inline double ternary_product(kernel_trial& trial, const plan::dispatch& call) {
   return ternary_proof(trial, call).apart_of_run();
 }
@@ -314,10 +315,12 @@ class matmul_proof {
   std::vector<reference::f16_token> halved_;
 };
 
+/// Compares the kernel matmul with the reference. @return the largest difference
 [[gnu::cold]] inline double matmul(kernel_trial& trial, const plan::dispatch& call) {
   return matmul_proof(trial, call).apart_of_run();
 }
 
+/// Compares the kernel dense_matmul with the reference. @return the largest difference
 [[gnu::cold]] inline double dense_matmul(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = plan::constants_of<kernels::dense_matmul_kernel>(call);
   constexpr auto at = kernels::push_ids<kernels::dense_matmul_kernel>;
@@ -374,9 +377,11 @@ template <class Kernel>
   return worst;
 }
 
+/// Compares the kernel dense_batch with the reference. @return the largest difference
 [[gnu::cold]] inline double dense_batch(kernel_trial& trial, const plan::dispatch& call) {
   return dense_rows_apart<kernels::dense_batch_kernel>(trial, call);
 }
+/// Compares the kernel dense_rows with the reference. @return the largest difference
 [[gnu::cold]] inline double dense_rows(kernel_trial& trial, const plan::dispatch& call) {
   return dense_rows_apart<kernels::dense_rows_kernel>(trial, call);
 }

@@ -119,6 +119,7 @@ struct kept_states {
                     apart(read<float>(states, 0, kept.floats.size()), kept.floats));
 }
 
+/// Compares the kernel head_gate with the reference. @return the largest difference
 [[gnu::cold]] inline double head_gate(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = plan::constants_of<kernels::head_gate_kernel>(call);
   constexpr auto at = kernels::push_ids<kernels::head_gate_kernel>;

@@ -92,6 +92,7 @@ namespace intaglio::runtime::proofs {
   return worst;
 }
 
+/// Compares the kernel sample with the reference. @return the largest difference
 [[gnu::cold]] inline double sample(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = plan::constants_of<kernels::sample_kernel>(call);
   constexpr auto at = kernels::push_ids<kernels::sample_kernel>;

@@ -11,6 +11,7 @@
 
 namespace intaglio::runtime::proofs {
 
+/// Compares the kernel streams with the reference. @return the largest difference
 [[gnu::cold]] inline double streams(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = plan::constants_of<kernels::streams_kernel>(call);
   constexpr auto at = kernels::push_ids<kernels::streams_kernel>;

@@ -61,6 +61,7 @@ namespace intaglio::runtime::proofs {
                      apart(found.last(1), expected_totals.last(1))});
 }
 
+/// Compares the kernel walk_down with the reference. @return the largest difference
 [[gnu::cold]] inline double walk_down(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = plan::constants_of<kernels::walk_down_kernel>(call);
   constexpr auto at = kernels::push_ids<kernels::walk_down_kernel>;
@@ -144,6 +145,7 @@ inline std::vector<std::uint32_t> some_features(kernel_trial& trial, std::uint32
   return worst;
 }
 
+/// Compares the kernel walk_sum with the reference. @return the largest difference
 [[gnu::cold]] inline double walk_sum(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = plan::constants_of<kernels::walk_sum_kernel>(call);
   constexpr auto at = kernels::push_ids<kernels::walk_sum_kernel>;

@@ -59,7 +59,7 @@ class state_positions {
     at_ = position;
     const std::uint32_t newest_at = held_.empty() ? 0 : held_.back().position;
     if (copies_ == 0 || position <= newest_at || (!many && position - newest_at < interval)) return std::nullopt;
-    held_.push_back({position, vacant_place()});
+    held_.push_back({position, vacant_index()});
     return held_.back();
   }
   /// Marks the state as not valid; copies stay.
@@ -83,7 +83,7 @@ class state_positions {
     return out;
   }
   /// A vacant index. If none is vacant, the copy whose neighbours are closest is replaced; the newest copy stays.
-  std::uint32_t vacant_place() {
+  std::uint32_t vacant_index() {
     if (held_.size() == copies_) {
       std::size_t closest = 0;
       const auto gap = [&](std::size_t i) {

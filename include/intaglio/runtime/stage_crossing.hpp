@@ -30,6 +30,7 @@ struct stages_before {
   std::size_t room = 1;  ///< number of passes that may be asked for at once
 };
 
+/// The ends of a stage's cuts in one runner: brings the rows of its passes, and gives the rows that it computed.
 class stage_crossing final : public stage_ends {
  public:
   static constexpr std::size_t slot_count = stage_rows::slot_count;  ///< for rows that leave

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_cpu_source_hash = 0x48c7a41c56dec6b8ULL;
+inline constexpr unsigned long long layers_cpu_source_hash = 0x995341b4e1d4310eULL;
 alignas(4) inline constexpr char layers_cpu_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\301\24\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0\0\0\21\0\2\0@\0\0\0"
     "\21\0\2\0A\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\15\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0005\0"

@@ -11,6 +11,7 @@
 
 namespace intaglio::plan {
 
+/// The rules that merge q, k and v with what is around them.
 class qkv_rules : public stream_rules {
  public:
   constexpr explicit qkv_rules(const ir::graph& g) : stream_rules(g) {

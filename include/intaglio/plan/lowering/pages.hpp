@@ -6,6 +6,7 @@
 
 namespace intaglio::plan {
 
+/// Makes the dispatches that copy positions between a cache and the pool of pages.
 class pages_lowering : public dispatch_builder {
  public:
   using dispatch_builder::dispatch_builder;
