@@ -338,18 +338,24 @@ void check_drafts(const settings& of) {
                                ", whose texts are those without drafts, found f16");
 }
 
+// A script whose variable is not set gives one.
+void refuse_empty_texts(const CLI::App& app) {
+  for (const char* each : {"--model", "--models", "--draft", "--index", "--api-key", "--api-key-file"})
+    if (app.count(each) != 0 && app.get_option(each)->as<std::string>().empty())
+      throw std::runtime_error(std::string(each) + ": expected a text, found an empty one");
+}
+
 void check(settings& of, const CLI::App& app) {
   if (!of.engine.lora.empty() && !of.index.empty())
     throw std::runtime_error("--index: expected nothing beside --lora, whose changes it does not have, found a folder");
   if (!of.engine.lora_by_request.empty() && !of.engine.devices.empty())
     throw std::runtime_error("--devices: expected nothing beside --lora-by-request, found a list");
   refuse_unknown_environment(app);
+  refuse_empty_texts(app);
   check_models(of);
   check_cut(of);
   check_drafts(of);
   if (of.listen.address == "localhost") of.listen.address = "127.0.0.1";
-  if (app.count("--api-key") != 0 && of.api.access.api_key.empty())
-    throw std::runtime_error("--api-key: expected a key, found an empty text");
   if (app.count("--api-key") != 0 && !of.api_key_file.empty())
     throw std::runtime_error("--api-key, --api-key-file: expected one of them, found both");
   if (!of.api_key_file.empty()) of.api.access.api_key = read_key(of.api_key_file);

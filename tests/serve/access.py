@@ -129,7 +129,10 @@ with tempfile.TemporaryDirectory() as folder:
         (["--config", f"{folder}/underscores"], {}, "api_key"),
         (["--config", f"{folder}/section"], {}, "serve"),
         ([], {"INTAGLIO_SERVE_API_KEYFILE": "x"}, "INTAGLIO_SERVE_API_KEYFILE"),
-        (["--api-key", ""], {}, "--api-key"),
+        (["--api-key", ""], {}, "--api-key: expected a text"),
+        (["--api-key-file", ""], {}, "--api-key-file: expected a text"),
+        (["-m", ""], {}, "--model: expected a text"),
+        (["--models", ""], {}, "--models: expected a text"),
         (["--config", f"{folder}/nowhere"], {}, "nowhere"),
     ]:
         run = subprocess.run(

@@ -7,11 +7,11 @@ import {mkdtempSync, readdirSync, readFileSync, rmSync, statSync} from 'node:fs'
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 
-import {broken_records, footer, key, pdf, search, tool_calls} from './browser_parts.mjs';
+import {audit, broken_records, footer, key, pdf, search, system_prompts, tool_calls} from './browser_parts.mjs';
 import {check, end, packages, start} from './server.mjs';
 
 const {chromium} = packages('playwright-core');
-const axe = readFileSync(packages.resolve('axe-core/axe.min.js'), 'utf8'), pictures = process.argv[2];
+const pictures = process.argv[2];
 
 const index = mkdtempSync(join(tmpdir(), 'intaglio-index-'));
 const secret = 'a key, schlüssel';
@@ -28,27 +28,6 @@ page.on('request', each => {
 });
 page.on('pageerror', each => problems.push(String(each)));
 
-async function audit(on, what) {
-  const found = await on
-                    .evaluate(
-                        source => {
-                          (0, eval)(source);
-                          return axe.run(document, {iframes: false});
-                        },
-                        axe)
-                    .catch(async () => {
-                      // The page's policy forbids eval: the driver puts the auditor in itself.
-                      const session = await on.context().newCDPSession(on);
-                      await session.send('Runtime.evaluate', {expression: axe});
-                      const {result} = await session.send('Runtime.evaluate', {
-                        expression: 'axe.run(document, { iframes: false })' +
-                            '.then(r => JSON.stringify(r.violations.map(v => [v.id, v.nodes.map(n => n.target)])))',
-                        awaitPromise: true
-                      });
-                      return {violations: JSON.parse(result.value)};
-                    });
-  check(found.violations.length === 0, `axe: ${what}: ${JSON.stringify(found.violations).slice(0, 600)}`);
-}
 const picture = async name => {
   if (pictures) await page.screenshot({path: `${pictures}/${name}.png`});
 };
@@ -231,8 +210,8 @@ check(
     (await page.locator('#chats li').count()) === 2 && (await answers())[0] === stopped,
     'conversations after a reload');
 const [file] = await Promise.all([page.waitForEvent('download'), page.click('#export')]);
-const kept = JSON.parse(readFileSync(await file.path(), 'utf8'));
-check(kept.chats.length === 2 && kept.chats[0].messages[1].content === stopped, 'the export');
+const exported = JSON.parse(readFileSync(await file.path(), 'utf8'));
+check(exported.chats.length === 2 && exported.chats[0].messages[1].content === stopped, 'the export');
 await page.click('#chats li:last-child button:last-child');
 check((await page.locator('#chats li').count()) === 1, 'a deleted conversation');
 await page.setInputFiles('#import-file', await file.path());
@@ -307,8 +286,8 @@ await page.click('#settings-open');
 await page.fill('[name=max_tokens]', '');
 await page.click('#settings-open');
 
-// Two tabs share what is kept, but not the key; a reload within an answer goes on with it, and so does another
-// conversation's.
+// Two tabs share the stored conversations, but not the key; a reload within an answer goes on with it, and so does
+// another conversation's.
 const other = await context.newPage();
 await other.goto(server.url);
 await other.waitForSelector('#key[open]');
@@ -335,8 +314,8 @@ await page.route('**/v1/chat/completions', async route => {
 await page.click('#new');
 await speed(40000);
 await ask('A long one.');
-// What comes is kept from its first letters on, twice a second.
-const kept_letters = () => new Promise(good => {
+// What comes is stored from its first letters on, twice a second.
+const stored_letters = () => new Promise(good => {
   const asked = indexedDB.open('intaglio', 1);
   asked.onsuccess = () => {
     const all = asked.result.transaction('chats').objectStore('chats').getAll();
@@ -346,7 +325,7 @@ const kept_letters = () => new Promise(good => {
     };
   };
 });
-for (let tries = 0; tries < 600 && !await page.evaluate(kept_letters); ++tries) await page.waitForTimeout(20);
+for (let tries = 0; tries < 600 && !await page.evaluate(stored_letters); ++tries) await page.waitForTimeout(20);
 await page.reload();
 await page.waitForSelector('.turn.assistant');
 const part = (await answers())[0];
@@ -368,6 +347,7 @@ check((await answers())[0].length > 200, 'an answer goes on while another conver
 await page.unroute('**/v1/chat/completions');
 
 await tool_calls(page, ask, idle, audit);
+await system_prompts(page, ask, idle, audit);
 await search(page, audit);
 await broken_records(page, audit);
 

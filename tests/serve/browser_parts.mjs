@@ -1,9 +1,33 @@
 // SPDX-License-Identifier: MIT
-// Parts of browser.mjs that stand for themselves: the server's key, calls of tools, the search, records that cannot be
-// read, and the footer of a phone.
+// Parts of browser.mjs that stand for themselves: the server's key, calls of tools, system prompts, the search, records
+// that cannot be read, and the footer of a phone; and the audit of a page.
 import {readFileSync} from 'node:fs';
 
-import {check} from './server.mjs';
+import {check, packages} from './server.mjs';
+
+const axe = readFileSync(packages.resolve('axe-core/axe.min.js'), 'utf8');
+/// The page as it is now breaks none of axe-core's rules.
+export async function audit(on, what) {
+  const found = await on
+                    .evaluate(
+                        source => {
+                          (0, eval)(source);
+                          return axe.run(document, {iframes: false});
+                        },
+                        axe)
+                    .catch(async () => {
+                      // The page's policy forbids eval: the driver puts the auditor in itself.
+                      const session = await on.context().newCDPSession(on);
+                      await session.send('Runtime.evaluate', {expression: axe});
+                      const {result} = await session.send('Runtime.evaluate', {
+                        expression: 'axe.run(document, { iframes: false })' +
+                            '.then(r => JSON.stringify(r.violations.map(v => [v.id, v.nodes.map(n => n.target)])))',
+                        awaitPromise: true
+                      });
+                      return {violations: JSON.parse(result.value)};
+                    });
+  check(found.violations.length === 0, `axe: ${what}: ${JSON.stringify(found.violations).slice(0, 600)}`);
+}
 
 const named = page => page.waitForFunction(() => document.getElementById('model').textContent === 'fable');
 
@@ -85,8 +109,8 @@ export async function key(context, url, secret, audit) {
 }
 
 // Waits until a stored conversation has the text.
-async function kept(page, text) {
-  const is_kept = text => new Promise(good => {
+async function until_stored(page, text) {
+  const is_stored = text => new Promise(good => {
     const asked = indexedDB.open('intaglio', 1);
     asked.onsuccess = () => {
       const all = asked.result.transaction('chats').objectStore('chats').getAll();
@@ -96,10 +120,10 @@ async function kept(page, text) {
       };
     };
   });
-  for (let tries = 0; tries < 500 && !await page.evaluate(is_kept, text); ++tries) await page.waitForTimeout(20);
+  for (let tries = 0; tries < 500 && !await page.evaluate(is_stored, text); ++tries) await page.waitForTimeout(20);
 }
 
-/// Calls of tools are folded, kept, exported and sent back.
+/// Calls of tools are folded, stored, exported and sent back.
 export async function tool_calls(page, ask, idle, audit) {
   const call = (index, part, more = {}) => ({tool_calls: [{index, ...more, function: part}]});
   const weather = {id: 'call00001', type: 'function'}, clock = {id: 'call00002', type: 'function'};
@@ -142,7 +166,7 @@ export async function tool_calls(page, ask, idle, audit) {
   await page.getByRole('button', {name: 'Which weather?', exact: true}).click();
   await shown('an import');
   await page.getByLabel('Result of get_weather').fill('It rains.');
-  await kept(page, 'It rains.');
+  await until_stored(page, 'It rains.');
   await page.reload();
   await page.waitForSelector('.call');
   const reply = page.waitForResponse('**/v1/chat/completions');
@@ -194,6 +218,75 @@ async function real_call(page, ask, idle) {
       `a call of the server, found ${await page.innerHTML('.turn.assistant')}`);
 }
 
+/// A conversation has its own system prompt: shown above its turns, sent in front of them, stored and exported with it.
+export async function system_prompts(page, ask, idle, audit) {
+  const field = page.locator('[name=system]'), block = page.locator('#system');
+  const asked = async text => {
+    const [request] = await Promise.all([page.waitForRequest('**/v1/chat/completions'), ask(text)]);
+    await idle();
+    return request.postDataJSON().messages;
+  };
+  const reply = () => page.locator('.turn.assistant .text').last().textContent();
+  const shown = async (text, what) => check(
+      await field.inputValue() === text && await block.isVisible() === (text !== '') &&
+          (await block.locator('p').textContent()) === text,
+      `${what}: expected '${text}', found '${await field.inputValue()}' and '${await block.textContent()}'`);
+  const open = name => page.getByRole('button', {name, exact: true}).click();
+  const mouse = 'You tell stories about a mouse that is called Pip.', frog = 'You are a frog.\nYou live in a pond.';
+
+  await page.click('#settings-open');
+  await page.fill('[name=temperature]', '0');
+  await page.fill('[name=max_tokens]', '24');
+  await page.click('#new');
+  await shown('', 'a new conversation');
+  check(JSON.stringify(await asked('A plain question.')) === '[{"role":"user","content":"A plain question."}]', 'none');
+  const plain = await reply();
+  await page.click('#new');
+  await field.fill(mouse);
+  await shown(mouse, 'a prompt that was filled in');
+  const first = [{role: 'system', content: mouse}, {role: 'user', content: 'A plain question.'}];
+  check(JSON.stringify(await asked('A plain question.')) === JSON.stringify(first), 'it is sent in front');
+  check(await reply() !== plain && await reply() !== '', `the model reads it, found ${await reply()} twice`);
+  await page.getByRole('button', {name: 'Rename A plain question.'}).first().click();
+  await page.keyboard.type('The mouse');
+  await page.keyboard.press('Enter');
+  await page.click('#new');
+  await shown('', 'another conversation');
+  await field.fill(frog);
+  check((await asked('Who are you?'))[0].content === frog, 'another prompt');
+  await block.locator('summary').click();
+  check(await block.locator('p').innerText() === frog, 'it is read in its lines');
+  await audit(page, 'system prompt');
+  await open('The mouse');
+  await shown(mouse, 'the first one again');
+  await page.getByRole('button', {name: 'Defaults'}).click();
+  await page.waitForFunction(() => document.querySelector('[name=temperature]').value === '0.7');
+  await shown(mouse, 'behind the defaults of sampling');
+
+  await until_stored(page, JSON.stringify(frog).slice(1, -1));
+  await page.reload();
+  await page.waitForSelector('.turn.assistant');
+  await shown(frog, 'behind a reload, the latest');
+  await open('The mouse');
+  await shown(mouse, 'behind a reload, the other');
+  await idle();
+  const all = await asked('Go on.');
+  check(
+      all.length === 4 && all.filter(each => each.role === 'system').length === 1 && all[0].content === mouse,
+      `one prompt in front of all turns, found ${JSON.stringify(all)}`);
+  const [file] = await Promise.all([page.waitForEvent('download'), page.click('#export')]);
+  await page.getByRole('button', {name: 'Delete The mouse'}).click();
+  await page.setInputFiles('#import-file', await file.path());
+  await open('The mouse');
+  await shown(mouse, 'behind an import');
+  await page.click('#settings-open');
+  await field.fill(' ');
+  check(!await block.isVisible(), 'an empty one is not shown');
+  check((await asked('Without it.')).every(each => each.role !== 'system'), 'and not sent');
+  await page.fill('[name=temperature]', '1');
+  await page.click('#settings-open');
+}
+
 /// Titles, messages and the other versions of turns are searched.
 export async function search(page, audit) {
   const all = await page.locator('#chats li').count();
@@ -210,7 +303,7 @@ export async function search(page, audit) {
   check(await found('') === all && !(await page.locator('#found').isVisible()), 'all without a search');
 }
 
-/// Records that cannot be read are put apart, told of in one sentence, and can be saved and deleted.
+/// Records that cannot be read are put apart, reported in one sentence, and can be saved and deleted.
 export async function broken_records(page, audit) {
   const all = await page.locator('#chats li').count(), broken = [{id: 'a', title: 5}, {id: 7, messages: 'x'}];
   const started = async () => {

@@ -98,6 +98,8 @@ await go_to('settings-open');
 await press('Tab');
 while ((await page.evaluate(() => document.activeElement.name)) !== 'max_tokens') await press('Tab');
 await page.keyboard.type('12');
+while ((await page.evaluate(() => document.activeElement.name)) !== 'system') await press('Tab');
+await page.keyboard.type('You are a bard.');
 await go_to('settings-open');
 await press('Space');
 check((await expanded('settings-open')) === 'false', 'Space closes the sampling');
@@ -113,6 +115,12 @@ await idle();
 check((await page.textContent('#count')) === '12 tokens', `as was set, found ${await page.textContent('#count')}`);
 check((await page.textContent('.turn.user')).includes('Tell me\na story.'), 'a message of two lines');
 await walk('conversation');
+await page.evaluate(() => document.querySelector('#system summary').focus());
+await press('Enter');
+check(
+    (await page.locator('#system p').innerText()) === 'You are a bard.' && await page.locator('#system p').isVisible(),
+    'Enter opens the system prompt');
+await walk('system prompt');
 
 // The search finds a conversation by what was said in it; Escape ends the search, Enter opens what was found.
 await press('Alt+n');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The server as its JavaScript tests run it: on a free port of this machine, with fable.
+// The server as its JavaScript tests run it: on a free port of this machine, with fable or with a folder of models.
 import {spawn} from 'node:child_process';
 import {createRequire} from 'node:module';
 import {createInterface} from 'node:readline';
@@ -17,7 +17,8 @@ export async function start(...flags) {
     createInterface({input: child.stderr}).on('line', line => {
       const entry = JSON.parse(line);
       if (entry.event === 'listening') port = entry.port;
-      if (entry.event === 'ready') done();
+      // Models of a folder are loaded when they are asked for.
+      if (entry.event === (flags.includes('--models') ? 'listening' : 'ready')) done();
     });
     ended.then(code => fail(new Error('the server ended with ' + code)));
   });

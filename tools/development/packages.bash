@@ -99,6 +99,10 @@ need_for_serve() {
   need_for_build
   need haproxy haproxy /usr/sbin/haproxy
   need poppler-utils pdftotext
+  # For the tests of the pages, where node and npm are: Debian 12 has too old ones. Ubuntu has Chromium as a snap alone.
+  if [[ $distribution == debian-* ]] && command -v node >/dev/null && command -v npm >/dev/null; then
+    need chromium chromium chromium-browser
+  fi
 }
 
 need_for_release() {

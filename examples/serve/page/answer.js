@@ -32,10 +32,11 @@ async function answer_alone(chat, at, goes_on, stop) {
   if (!goes_on) branch(chat, at, [message]);
   for (const each of ['finish', 'problem', 'full', 'left_out', 'tool_calls', 'results']) delete message[each];
   message.open = true;
-  if (models.length) chat.model = model;
+  if (models.length) chat.model = model_of(chat);
+  health_soon();
   show();
   save(chat);  // what goes away from here on is gone on with
-  const asked = told(chat, at), begun = !!message.content;
+  const asked = request_messages(chat, at), begun = !!message.content;
   if (begun) asked.push({role: 'assistant', content: message.content});
   const start = performance.now();
   let first = 0, tokens = 0, saved = 0;
@@ -61,7 +62,7 @@ async function answer_alone(chat, at, goes_on, stop) {
         ...settings(),
         ...tools_of(chat),
         ...(begun ? {continue_final_message: true} : {}),
-        ...(chat.model ? {model: chat.model} : {}),
+        ...(models.length ? {model: chat.model} : {}),
         ...(chat.truncate ? {truncation: 'auto'} : {}),
       }),
     });
@@ -83,15 +84,16 @@ async function answer_alone(chat, at, goes_on, stop) {
           ended = true;
           continue;
         }
-        const told = JSON.parse(each.slice(6));
-        if (told.error) throw new Error(told.error.message);
-        if (told.usage) {
-          tokens = told.usage.completion_tokens;
-          message.used = told.usage.prompt_tokens + tokens;
-          message.left_out = told.usage.prompt_tokens_details?.truncated_messages || 0;
+        const chunk = JSON.parse(each.slice(6));
+        if (chunk.error) throw new Error(chunk.error.message);
+        if (chunk.model) message.model = chunk.model;
+        if (chunk.usage) {
+          tokens = chunk.usage.completion_tokens;
+          message.used = chunk.usage.prompt_tokens + tokens;
+          message.left_out = chunk.usage.prompt_tokens_details?.truncated_messages || 0;
         }
-        if (!told.choices[0]) continue;
-        const {delta, finish_reason} = told.choices[0];
+        if (!chunk.choices[0]) continue;
+        const {delta, finish_reason} = chunk.choices[0];
         if (delta.content || delta.reasoning_content || delta.tool_calls) first ||= performance.now();
         if (delta.reasoning_content) message.thought = (message.thought || '') + delta.reasoning_content;
         if (delta.content) message.content += delta.content;
@@ -123,8 +125,10 @@ function add_call(message, {index, id, function: part}) {
   calls[index].function.name += part?.name || '';
   calls[index].function.arguments += part?.arguments || '';
 }
-// What a page that went away has left: an answer that no tab writes is gone on with.
-function go_on(chat) {
+// What a page that went away has left: an answer that no tab writes is gone on with, once the page knows the server's
+// models.
+async function go_on(chat) {
+  await first_health;
   const at = chat.messages.length - 1;
-  if (chat.messages[at]?.open && !runs.has(chat)) answer(chat, at, true);
+  if (chats.includes(chat) && chat.messages[at]?.open && !runs.has(chat)) answer(chat, at, true);
 }

@@ -65,6 +65,7 @@ $('settings').onsubmit = event => event.preventDefault();
 $('settings').oninput = event => {
   if (texts.includes(event.target.name)) {
     current[event.target.name] = event.target.value;
+    show_texts();
     save();
     return;
   }
@@ -73,7 +74,7 @@ $('settings').oninput = event => {
 };
 $('models').onchange = () => {
   model = current.model = $('models').value;
-  write('intaglio.model', model);
+  write(store.model, model);
   save();
   show();
 };
@@ -97,7 +98,10 @@ $('room-cut').onclick = () => {
   show();
 };
 $('room-new').onclick = () => $('new').click();
-$('settings').onreset = () => localStorage.removeItem(store.settings);
+$('settings').onreset = () => {
+  localStorage.removeItem(store.settings);
+  setTimeout(show_texts);  // behind the reset: the conversation keeps its texts
+};
 function close_more() {
   $('more').open = false;
   $('more').querySelector('summary').focus();
@@ -139,7 +143,7 @@ $('import-file').onchange = async event => {
     found.chats.forEach((each, i) => {
       if (!kept.sane(each)) throw new Error('chats[' + i + ']: expected a conversation, found another form');
     });
-    for (const {id, title, touched, messages, branches, system, tools} of found.chats)
+    for (const {id, title, touched, messages, branches, system, tools, model, truncate} of found.chats)
       if (!chats.some(known => known.id === id)) {
         for (const each of messages) delete each.open;  // nobody goes on with an answer of another browser
         chats.push({
@@ -149,7 +153,9 @@ $('import-file').onchange = async event => {
           messages,
           ...(branches ? {branches} : {}),
           ...(system ? {system} : {}),
-          ...(tools ? {tools} : {})
+          ...(tools ? {tools} : {}),
+          ...(model ? {model} : {}),
+          ...(truncate ? {truncate: true} : {})
         });
         save(chats.at(-1));
       }
@@ -158,7 +164,7 @@ $('import-file').onchange = async event => {
   event.target.value = '';
 };
 
-function tell_apart(count) {
+function report_apart(count) {
   notice(
       (count === 1 ? 'One conversation that cannot be read is' : count + ' conversations that cannot be read are') +
           ' put apart; all others are here.',
@@ -178,7 +184,7 @@ for (const [name, value] of Object.entries(chosen))
 kept.open(written).then(({list, apart, problem}) => {
   chats = list;
   if (problem) notice('This browser keeps no conversations (' + problem.message + '): export those that are to stay.');
-  if (apart) tell_apart(apart);
+  if (apart) report_apart(apart);
   if (chats.length) open(chats[0]);
   else begin();
   health();

@@ -53,7 +53,7 @@ function json_of(text) {
   } catch { return undefined; }
 }
 const result_of = (message, call) => message.results?.[message.tool_calls.indexOf(call)] || '';
-function told(chat, end) {
+function request_messages(chat, end) {
   const out = chat.messages.slice(0, end).flatMap(each => {
     // A call that was stopped within its arguments is none.
     const calls = (each.tool_calls || []).filter(call => json_of(call.function.arguments) !== undefined);

@@ -5,6 +5,7 @@
 const $ = id => document.getElementById(id);
 const store = {
   key: 'intaglio.key',
+  model: 'intaglio.model',
   settings: 'intaglio.settings',
   theme: 'intaglio.theme'
 };

@@ -1,7 +1,9 @@
 // The server: whether it answers, which models it has, and where its device's time goes.
 'use strict';
 
-let healthy = false, walks = false, pdf_bytes = 0, model = '', models = [], contexts = {};
+let healthy = false, walks = false, pdf_bytes = 0, model = '', models = [], contexts = {}, next_health = 0,
+    answered = () => {};
+const first_health = new Promise(good => answered = good);  // settled when the server was asked once
 
 async function health() {
   let next = 3000;
@@ -9,8 +11,8 @@ async function health() {
     const reply = await fetch('/health', {cache: 'no-store'}), found = await reply.json();
     if (!healthy && reply.ok) trouble('');
     healthy = reply.ok;
-    if (found.models) await list_models(found);
-    else {
+    list_models(found.models || []);
+    if (!found.models) {
       model = found.model || model;
       contexts[model] = found.context;
     }
@@ -20,14 +22,14 @@ async function health() {
       if (!running()) show();
     }
     if (model) $('model').textContent = model;
-    $('state').textContent = found.models ?
-        found.models.filter(each => each.status === 'loaded').length + ' of ' + found.models.length + ' models loaded' :
-        found.status === 'ok' ? found.device :
-                                found.status + (found.detail ? ': ' + found.detail : '');
+    show_context();
+    $('state').textContent = found.models ? state_of(found.models) :
+        found.status === 'ok'             ? found.device :
+                                            found.status + (found.detail ? ': ' + found.detail : '');
     $('loading').hidden = found.status !== 'loading';
     $('progress').value = found.progress || 0;
     $('loading-text').textContent = 'The model is being loaded: ' + Math.round(100 * (found.progress || 0)) + ' %';
-    if (found.status === 'loading') next = 200;
+    if (found.status === 'loading' || found.models?.some(each => each.status === 'loading')) next = 200;
     if (found.status === 'failed' || found.status === 'recovering')
       trouble('The server says: ' + (found.detail || found.status));
   } catch {
@@ -37,25 +39,38 @@ async function health() {
     next = 1000;
   }
   $('send').disabled = !healthy || !!running();
-  setTimeout(health, next);
+  answered();
+  clearTimeout(next_health);
+  next_health = setTimeout(health, next);
+}
+// A request may load its model: the page asks at once how that goes.
+function health_soon() {
+  if (!models.length) return;
+  clearTimeout(next_health);
+  next_health = setTimeout(health, 200);
+}
+function state_of(list) {
+  const loading = list.find(each => each.status === 'loading');
+  return loading ? loading.model + ' is being loaded' + (loading.detail ? ': ' + loading.detail : '') :
+                   list.filter(each => each.status === 'loaded').length + ' of ' + list.length + ' models loaded';
 }
 // A server with a folder of models: the conversation says which one answers.
-async function list_models(found) {
-  for (const each of found.models) contexts[each.model] = each.context || contexts[each.model];
-  const names = found.models.map(each => each.model);
+function list_models(list) {
+  for (const each of list) contexts[each.model] = each.context || contexts[each.model];
+  const names = list.map(each => each.model);
   if (names.join('\n') === models.join('\n')) return;
   models = names;
   $('models').replaceChildren(...names.map(each => element('option', {value: each, textContent: each})));
-  $('models').hidden = false;
-  $('model').hidden = true;
+  $('models').hidden = !names.length;
+  $('model').hidden = !!names.length;
   pick();
 }
+// The model that answers in a conversation: its own, the last one that was picked, or the first. A server with one
+// model has no list: its model answers, whichever one of another server the conversation had.
+const model_of = chat =>
+    models.length ? [chat?.model, read(store.model), models[0]].find(each => models.includes(each)) : model;
 function pick() {
-  if (!models.length) return;
-  model = models.includes(current?.model)     ? current.model :
-      models.includes(read('intaglio.model')) ? read('intaglio.model') :
-                                                models[0];
-  $('models').value = model;
+  if (models.length) $('models').value = model = model_of(current);
 }
 
 // Time of each kernel in the passes timed since the last update.
@@ -81,7 +96,7 @@ async function times() {
       }));
       seen = now;
     }
-  } catch { /* the health check tells */
+  } catch { /* the health check reports it */
   }
   setTimeout(times, 2000);
 }

@@ -20,13 +20,14 @@ const kept = (() => {
 
   const list_of = (each, what) => Array.isArray(each) && each.every(what), text = each => typeof each === 'string';
   const sane_message = each => each && ['user', 'assistant'].includes(each.role) && text(each.content) &&
-      list_of(each.files || [], file => text(file?.name) && text(file.text)) &&
+      text(each.model || '') && list_of(each.files || [], file => text(file?.name) && text(file.text)) &&
       list_of(each.tool_calls || [], call => text(call?.function?.name) && text(call.function.arguments)) &&
       list_of(each.results || [], text);
   const sane_branch = each =>
       Number.isInteger(each?.shown) && list_of(each.lists, list => list === null || list_of(list, sane_message));
   const sane = each => text(each?.id) && text(each.title) && text(each.system || '') && text(each.tools || '') &&
-      list_of(each.messages, sane_message) && list_of(Object.values(each.branches || {}), sane_branch);
+      text(each.model || '') && list_of(each.messages, sane_message) &&
+      list_of(Object.values(each.branches || {}), sane_branch);
   let left = [];  // for which there is no room there
   async function put_apart(broken) {
     left = [...broken];

@@ -1,8 +1,8 @@
 // TL;DR: a button that sums up the page that it stands on, by an intaglio server. Add to any page:
 //   <script src="http://127.0.0.1:8080/tldr.js" defer></script>
 // Options as attributes: data-server (default: where the script came from), data-select (what to sum up; default
-// article, main or body), data-key (an API key), data-words (longest answer, 80). A page from elsewhere has to be
-// allowed by the server's --cors-origin.
+// article, main or body), data-key (an API key), data-model (of a server with several), data-words (longest answer,
+// 80). A page from elsewhere has to be allowed by the server's --cors-origin.
 'use strict';
 (() => {
   const own = document.currentScript, options = own?.dataset ?? {}, server = options.server || new URL(own.src).origin;
@@ -64,6 +64,7 @@
       body: JSON.stringify({
         messages: [{role: 'user', content: prompt}],
         stream: true,
+        ...(options.model ? {model: options.model} : {}),
         temperature: 0.3,
         max_tokens: 2 * (Number(options.words) || 80)
       }),
@@ -95,9 +96,9 @@
         rest = events.pop();
         for (const each of events) {
           if (!each.startsWith('data: {')) continue;
-          const told = JSON.parse(each.slice(6));
-          if (told.error) throw new Error(told.error.message);
-          part('text').textContent += told.choices[0]?.delta.content ?? '';
+          const chunk = JSON.parse(each.slice(6));
+          if (chunk.error) throw new Error(chunk.error.message);
+          part('text').textContent += chunk.choices[0]?.delta.content ?? '';
         }
         part('note').textContent = 'Writing …';
       }

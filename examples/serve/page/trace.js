@@ -2,7 +2,7 @@
 'use strict';
 
 async function trace(at) {
-  const map = $('trace-map'), detail = $('trace-detail'), asked = told(current, at);
+  const map = $('trace-map'), detail = $('trace-detail'), asked = request_messages(current, at);
   map.replaceChildren('The answer is walked on the CPU …');
   detail.replaceChildren();
   $('trace').showModal();
@@ -21,7 +21,7 @@ async function trace(at) {
     for (let layer = layers - 1; layer >= 0; --layer) {
       rows.push(element('span', {className: 'layer', textContent: 'layer ' + layer}));
       tokens.forEach((token, i) => {
-        const tell = () => detail.replaceChildren(
+        const describe = () => detail.replaceChildren(
             element('b', {textContent: 'layer ' + layer + ', token ' + JSON.stringify(token.piece)}),
             element(
                 'ul', {},
@@ -37,8 +37,8 @@ async function trace(at) {
           type: 'button',
           className: 'cell',
           ariaLabel: 'layer ' + layer + ', token ' + (i + 1) + ' ' + token.piece,
-          onfocus: tell,
-          onpointerenter: tell
+          onfocus: describe,
+          onpointerenter: describe
         });
         cell.style.setProperty('--v', Math.sqrt(token.added_by_layer[layer] / most).toFixed(3));
         rows.push(cell);

@@ -5,8 +5,12 @@ function figures(of) {
   $('first').textContent = of ? 'first token ' + of.first_ms + ' ms' : '–';
   $('speed').textContent = of ? of.speed + ' tokens/s' : '–';
   $('count').textContent = of ? of.tokens + ' tokens' : '–';
+  show_context();
+}
+// How much of the model's context the conversation fills, once the server says how large that is.
+function show_context() {
   const used = [...current.messages].reverse().find(each => each.used)?.used || 0,
-        most = contexts[current.model || model] || 0, share = most ? used / most : 0;
+        most = contexts[model_of(current)] || 0, share = most ? used / most : 0;
   $('context').hidden = !most;
   $('context').querySelector('meter').value = share;
   $('context').querySelector('span').textContent = 'context ' + used + ' of ' + most;
@@ -159,14 +163,20 @@ function list_chats() {
     return item;
   }));
 }
+// The texts of the conversation in their fields, and its system prompt above its turns.
+function show_texts() {
+  for (const each of texts) $('settings').elements[each].value = current[each] || '';
+  $('system').hidden = !current.system?.trim();
+  $('system').querySelector('p').textContent = current.system?.trim() || '';
+}
 function show() {
   pick();
-  for (const each of texts) $('settings').elements[each].value = current[each] || '';
+  show_texts();
   list_chats();
   $('log').replaceChildren(...current.messages.map(
       (message, at) => element(
           'section', {className: 'turn ' + message.role},
-          element('h2', {textContent: message.role === 'user' ? 'You' : current.model || model || 'Model'}),
+          element('h2', {textContent: message.role === 'user' ? 'You' : message.model || model_of(current) || 'Model'}),
           ...(message.role === 'user' ?
                   [element('div', {className: 'text', textContent: message.content}), ...files_of(message)] :
                   [
