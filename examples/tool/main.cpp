@@ -111,7 +111,7 @@ class command_line : public walk_commands {
     c->add_option("--positions", plan_.positions,
                   "positions that the KV cache has room for; by default the model's, at most 16,384")
         ->type_name("N")
-        ->check(CLI::PositiveNumber);
+        ->check(counts_from_one);
     add_cache_type(*c, plan_.cache_type);
     add_devices(*c, plan_.over, "; the stages are said, with their bytes");
     auto* json = c->add_flag("--json", plan_.json, "one JSON object");

@@ -7,7 +7,10 @@
 #include <intaglio/kernels/cache_layout.hpp>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdint>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace intaglio::tool {
@@ -61,12 +64,21 @@ inline void add_cache_type(CLI::App& to, std::string& type) {
       ->check(CLI::IsMember(names));
 }
 
+/// Accepts numbers from 1. CLI11's own check names the largest double, of 309 digits, as the other end.
+inline std::string counts_from_one(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return problem == std::errc{} && end == text.data() + text.size() && number != 0 && number <= UINT32_MAX
+             ? std::string{}
+             : "expected a number 1 .. 4294967295, found '" + printable(text, 40) + "'";
+}
+
 inline void add_context(CLI::App& to, model_options& model) {
   to.add_option("--context", model.context,
                 "positions that the KV cache has room for, at most the model's own; by default those that a model was "
                 "engraved\nwith, else as many as fit, up to 16,384")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(counts_from_one);
   add_cache_type(to, model.cache_type);
 }
 

@@ -133,7 +133,7 @@ class story_commands : public command_parsers {
         ->capture_default_str();
     to.add_option("--chunk", bench_.chunk, "tokens of the prompt fed at once; by default the plan's")
         ->type_name("N")
-        ->check(CLI::PositiveNumber);
+        ->check(counts_from_one);
     to.add_option("-n,--tokens", bench_.tokens, "tokens to decode")->type_name("N")->capture_default_str();
     to.add_option("--context", bench_.context, "tokens in the KV cache before decode is measured")
         ->type_name("N")
@@ -141,7 +141,7 @@ class story_commands : public command_parsers {
     to.add_option("--positions", bench_.positions,
                   "positions that the KV cache has room for; by default the model's, at most 16,384")
         ->type_name("N")
-        ->check(CLI::PositiveNumber);
+        ->check(counts_from_one);
   }
   void add_bench() {
     auto* c = add(

@@ -43,6 +43,19 @@ TEST_CASE("atomic_file: the place holds the old file or the new one", "[atomic_f
   CHECK_THROWS_AS(late.commit(), file_error);
 }
 
+TEST_CASE("atomic_file: a path without a file's name is refused before anything is written", "[atomic_file]") {
+  const temporary_folder folder;
+  const auto refusal = [](const std::filesystem::path& path) -> std::string {
+    try {
+      intaglio::io::atomic_file file(path);
+    } catch (const intaglio::file_error& problem) { return problem.what(); }
+    return "accepted";
+  };
+  CHECK(refusal("").find("cannot be written: expected the name of a file, found none") != std::string::npos);
+  CHECK(refusal(folder.path() / "").find("the name of a file, found a folder's") != std::string::npos);
+  CHECK(std::filesystem::is_empty(folder.path()));
+}
+
 TEST_CASE("atomic_file: two writers of one place do not share a file", "[atomic_file]") {
   const temporary_folder folder;
   const std::string_view one = "one", two = "two";

@@ -18,8 +18,19 @@ TEST_CASE("checkpoint_gguf: no key of the architecture is passed over", "[checkp
   CHECK(edited(sound, [](auto&) {}).warnings().empty());
   for (const char* harmless : {"llama.rope.scaling.original_context_length", "llama.dropout"})
     CHECK(edited(sound, [&](auto& i) { i.set(harmless, std::uint32_t{512}); }).warnings().empty());
-  for (const char* free : {"general.oddity", "tokenizer.ggml.oddity", "quantize.imatrix.file"})
-    CHECK(edited(sound, [&](auto& i) { i.set(free, std::uint32_t{1}); }).warnings().empty());
+  for (const char* free : {"general.oddity", "tokenizer.ggml.fim_pre_token_id", "quantize.imatrix.file"}) {
+    const auto read = edited(sound, [&](auto& i) { i.set(free, std::uint32_t{1}); });
+    CHECK((read.warnings().empty() && read.vocabulary()->warnings.empty()));
+  }
+  const auto tokenizer = edited(sound, [](auto& i) {
+    i.set("tokenizer.ggml.oddity", std::uint32_t{1});
+    bytes two = bytes_of(gguf_type_of<std::int32_t>);
+    append(two, std::uint64_t{2}), append(two, std::int32_t{3}), append(two, std::int32_t{5});
+    i.keys.push_back({"tokenizer.ggml.suppress_tokens", static_cast<std::uint32_t>(gguf_type::array), two});
+  });
+  REQUIRE(tokenizer.vocabulary()->warnings.size() == 2);
+  CHECK(tokenizer.vocabulary()->warnings[0] == "key 'tokenizer.ggml.oddity' is unknown and not read");
+  CHECK_THAT(tokenizer.vocabulary()->warnings[1], ContainsSubstring("suppress_tokens' is not used: llama.cpp never"));
   for (const char* unknown :
        {"llama.rope.spiral", "llama.attention.head_count_x", "mistral.rope.freq_base", "Llama.x"}) {
     const auto read = edited(sound, [&](auto& i) { i.set(unknown, 1.f); });

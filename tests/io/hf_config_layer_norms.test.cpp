@@ -34,11 +34,14 @@ TEST_CASE("hf_config: decoders with LayerNorms state the form of their layers") 
            R"("vocab_size":1000,"max_position_embeddings":512)" +
            fields + "}";
   };
-  const auto cohere = read(of("cohere", R"(,"layer_norm_eps":1e-6,"logit_scale":0.125,"use_qk_norm":false)"));
+  const auto cohere =
+      read(of("cohere", R"(,"rope_theta":10000,"layer_norm_eps":1e-6,"logit_scale":0.125,"use_qk_norm":false)"));
   CHECK((cohere.config.rms_norm_eps == 1e-6f && cohere.config.logits_scaling == 8.f && cohere.tie_word_embeddings));
   CHECK(cohere.warnings.empty());
-  CHECK_THAT(refusal(of("cohere", R"(,"use_qk_norm":true)")), ContainsSubstring("use_qk_norm: expected none"));
-  CHECK_THAT(refusal(of("cohere", R"(,"logit_scale":0)")), ContainsSubstring("logit_scale: expected a number above 0"));
+  CHECK_THAT(refusal(of("cohere", R"(,"rope_theta":10000,"use_qk_norm":true)")),
+             ContainsSubstring("use_qk_norm: expected none"));
+  CHECK_THAT(refusal(of("cohere", R"(,"rope_theta":10000,"logit_scale":0)")),
+             ContainsSubstring("logit_scale: expected a number above 0"));
   const auto cohere2 = read(of("cohere2", R"(,"sliding_window":32,"layer_switch":4,"rotary_pct":1.0)"));
   CHECK((cohere2.config.sliding_window == 32 && cohere2.config.sliding_window_pattern == 4));
   CHECK((cohere2.config.rms_norm_eps == 1e-5f && cohere2.config.logits_scaling == 16.f && cohere2.warnings.empty()));

@@ -90,3 +90,42 @@ TEST_CASE("hf_modules: what is not computed is refused or named", "[checkpoint]"
   REQUIRE(folder.warnings.size() == 1);
   CHECK_THAT(folder.warnings.front(), ContainsSubstring("models.CNN' is not computed"));
 }
+
+TEST_CASE("hf_modules: the folder of the pooling is the one that is named", "[checkpoint]") {
+  module_folder folder;
+  CHECK(pooling_folder(folder.made.path()).filename() == "1_Pooling");
+  const auto named = [&](const char* path) {
+    folder.write("modules.json", json::array({{{"path", path}, {"type", "sentence_transformers.models.Pooling"}}}));
+    return pooling_folder(folder.made.path()).filename().string();
+  };
+  CHECK(named("2_Pooling") == "2_Pooling");
+  for (const char* outside : {"../x", "", "/etc"}) CHECK(named(outside) == "1_Pooling");
+}
+
+TEST_CASE("hf_modules: what is done to texts elsewhere is named", "[checkpoint]") {
+  module_folder folder;
+  const intaglio::decoder_config c{.model_type = architecture::bert, .max_position_embeddings = 512};
+  const auto found = [&](const char* name, const json& what) {
+    std::vector<std::string> out;
+    folder.write(name, what);
+    judge_sentence_keys(folder.made.path(), c, out);
+    std::filesystem::remove(folder.made / name);
+    return out;
+  };
+  const auto expect_one = [](const std::vector<std::string>& lines, const char* part) {
+    REQUIRE(lines.size() == 1);
+    CHECK_THAT(lines[0], ContainsSubstring(part));
+  };
+  const char* const sentence = "sentence_bert_config.json";
+  CHECK(found(sentence, {{"max_seq_length", 512}, {"do_lower_case", false}}).empty());
+  expect_one(found(sentence, {{"max_seq_length", 256}}),
+             "sentence_bert_config.json: max_seq_length 256 is not used: texts are not cut, and may have 512 tokens");
+  expect_one(found(sentence, {{"do_lower_case", true}}), "key 'do_lower_case' is not used by embeddings");
+  expect_one(found(sentence, {{"spiral", 1}}), "key 'spiral' is unknown");
+  const char* const prompts = "config_sentence_transformers.json";
+  const json two{{"query", "query: "}, {"document", ""}};
+  CHECK(found(prompts, {{"prompts", two}, {"default_prompt_name", nullptr}, {"similarity_fn_name", "cosine"}}).empty());
+  CHECK(found(prompts, {{"prompts", two}, {"default_prompt_name", "document"}}).empty());
+  expect_one(found(prompts, {{"prompts", two}, {"default_prompt_name", "query"}}),
+             "default_prompt_name 'query' is not used: the caller puts 'query: ' in front of a text");
+}

@@ -157,6 +157,10 @@ TEST_CASE("walked model: a patch folded into a Llama is the walk over it", "[run
                                         stories.index),
                   mismatch_error);
   CHECK(!std::filesystem::exists(stories.folder / "no.gguf"));
+  const auto own = stories.folder / "own.gguf";
+  std::filesystem::copy_file(stories.path, own);
+  CHECK_THROWS_MATCHES(io::fold(own, stories.patch, own), argument_error,
+                       MessageMatches(ContainsSubstring("output: expected another file than those of the model")));
 
   stories.patch.apply({io::feature_edit::remove, 2, 172, {}});
   stories.patch.apply({io::feature_edit::restore, 4, 9, {}});

@@ -321,5 +321,12 @@ check.equal(
     200,
     "a body in chunks",
 )
+INSIDE = b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"
+CODINGS = [("1.1", each) for each in ("identity", "gzip", "xchunked", "chunked, identity", "gzip, chunked")]
+for version, coding in [*CODINGS, ("1.0", "chunked")]:
+    for asked in ("GET /health", "POST /tokenize"):
+        head = f"{asked} HTTP/{version}\r\nHost: localhost\r\n{json_type}Connection: keep-alive\r\n"
+        found = server.raw(f"{head}Transfer-Encoding: {coding}\r\n\r\n".encode() + INSIDE)
+        refused(parse(found), 501, f"{asked} in HTTP/{version} with a body in {coding}, which is a request")
 check.equal(server.stop(), 0, "exit code")
 check.end("refusals", begun)

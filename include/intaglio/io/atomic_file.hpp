@@ -22,6 +22,9 @@ class atomic_file {
  public:
   /// @throws file_error where the folder accepts no new file, or something other than a file has the name
   explicit atomic_file(const std::filesystem::path& path) : path_(path) {
+    if (!path.has_filename())
+      throw file_error(path.string(), std::nullopt, "cannot be written", "the name of a file",
+                       path.empty() ? "none" : "a folder's");
     platform::file_status there;
     if (platform::status_of(path, there) && there.kind != platform::file_kind::regular)
       throw file_error(path.string(), std::nullopt, "cannot be replaced", "a file or nothing",

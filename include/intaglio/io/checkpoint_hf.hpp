@@ -390,16 +390,16 @@ template <class File>
                      std::to_string(vocabulary->tokens.size()));
 }
 
-/// The pooling of sentence-transformers, 1_Pooling/config.json. Where it differs from what this library can do,
+/// The pooling of sentence-transformers, from its module's config.json. Where it differs from what this library can do,
 /// `builder` gets a warning. @throws file_error: malformed
 [[gnu::cold]] inline std::optional<pooling> folder_pooling(const std::filesystem::path& folder,
                                                            checkpoint_builder& builder) {
-  const auto path = folder / "1_Pooling" / "config.json";
+  const auto path = pooling_folder(folder) / "config.json";
   if (std::error_code ignored; !std::filesystem::exists(path, ignored)) return std::nullopt;
   strict_json document(path.string());
   document.read_file(path);
   const json_place root(document.path(), "", &document.root());
-  if (!root.is_object()) document.refuse("1_Pooling/config.json", "a JSON object", document.root().type_name());
+  if (!root.is_object()) document.refuse("config.json of Pooling", "a JSON object", document.root().type_name());
   constexpr std::string_view prefix = "pooling_mode_";
   std::vector<std::string> modes;
   for (const std::string& key : root.keys())
@@ -422,6 +422,7 @@ inline checkpoint checkpoint::open_hf(const std::filesystem::path& folder, const
   hf_config config = read_hf_config(folder / "config.json");
   builder.stated_architecture() = config.model_type;
   const std::vector<dense_module> dense = read_modules(folder, config.config, config.warnings);
+  judge_sentence_keys(folder, config.config, config.warnings);
   for (const std::string& line : config.warnings) builder.add_warning(line);
   if (const auto path = folder / "generation_config.json"; std::filesystem::exists(path))
     for (const std::string& line : read_generation_config(path).warnings) builder.add_warning(line);

@@ -26,6 +26,7 @@
 #include "intaglio/io/gguf_order.hpp"
 #include "intaglio/io/gguf_writer.hpp"
 #include "intaglio/io/ordered_work.hpp"
+#include "intaglio/io/own_files.hpp"
 #include "intaglio/io/safetensors_writer.hpp"
 
 namespace intaglio::io {
@@ -39,6 +40,7 @@ class model_converter {
     if (model_.packed() != nullptr)
       throw file_error(model_.path(), 0, "packed file",
                        "the model that it was packed from: its tensors are not here as they were", "weights of plans");
+    expect_other_file(model_, out);
     if (out.extension() == ".safetensors") check_safetensors(out);
     if (has_gguf_order(family_of(model_.config().model_type))) ordered_ = tensors_in_gguf_order(model_);
     report_.warnings = model_.warnings();

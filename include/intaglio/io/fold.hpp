@@ -25,6 +25,7 @@
 #include "intaglio/io/file_progress.hpp"
 #include "intaglio/io/gguf.hpp"
 #include "intaglio/io/gguf_writer.hpp"
+#include "intaglio/io/own_files.hpp"
 
 namespace intaglio::io {
 
@@ -50,6 +51,7 @@ class feature_folder {
                  const checkpoint_options& options)
       : patch_(patch), index_(patch.index()), file_(gguf::open(in)), model_(checkpoint::open_gguf(in, options)),
         writer_(out), layout_(options.layout) {
+    expect_other_file(model_, out);
     if (auto lines = index_.differences(model_.config()); !lines.empty())
       throw mismatch_error((index_.path() / feature_index_file).string(), std::move(lines), {});
     expect_foldable(model_.config());

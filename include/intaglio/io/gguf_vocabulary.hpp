@@ -2,14 +2,18 @@
 // Reads a GGUF file's vocabulary from its tokenizer keys. Key names: llama.cpp's llama-arch.cpp.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "intaglio/io/gguf.hpp"
+#include "intaglio/io/named_templates.hpp"
 #include "intaglio/io/vocabulary.hpp"
 
 namespace intaglio::io {
@@ -57,6 +61,78 @@ inline void add_phi3_rules(std::string name, vocabulary& out) {
   out.doubles_separator = true;  // as in XLM-RoBERTa; no key states it
 }
 
+/// Reads the chat templates: the default one, and those whose names follow the key.
+[[gnu::cold]] inline void read_templates(const gguf& file, vocabulary& out) {
+  constexpr std::string_view key = "tokenizer.chat_template", prefix = "tokenizer.chat_template.";
+  std::vector<named_template> all;
+  if (auto usual = file.value<std::string>(key)) all.emplace_back("default", std::move(*usual));
+  for (const gguf_value& each : file.first().values())
+    if (each.key.starts_with(prefix))
+      all.emplace_back(each.key.substr(prefix.size()), *file.value<std::string>(each.key));
+  if (!all.empty()) out.chat_template = united_templates(all, "", out.warnings);
+}
+
+/// Keys that begin with "tokenizer.ggml." and are read, or say nothing about the tokens of a text.
+inline constexpr std::string_view gguf_tokenizer_keys[] = {
+    "model",
+    "pre",
+    "tokens",
+    "token_type",
+    "token_type_count",
+    "scores",
+    "merges",
+    "bos_token_id",
+    "eos_token_id",
+    "eot_token_id",
+    "eom_token_id",
+    "unknown_token_id",
+    "padding_token_id",
+    "cls_token_id",
+    "seperator_token_id",  // llama.cpp's spelling
+    "mask_token_id",
+    "add_bos_token",
+    "add_eos_token",
+    "add_sep_token",
+    "add_space_prefix",
+    "remove_extra_whitespaces",
+    "precompiled_charsmap",
+    "normalizer.lowercase",
+    "normalizer.strip_accents",
+    // Tokens around a gap, which programs know by their texts.
+    "fim_pre_token_id",
+    "fim_suf_token_id",
+    "fim_mid_token_id",
+    "fim_pad_token_id",
+    "fim_rep_token_id",
+    "fim_sep_token_id",
+    "prefix_token_id",
+    "suffix_token_id",
+    "middle_token_id",
+};
+
+/// Warns of keys that begin with "tokenizer." and are not used.
+[[gnu::cold]] inline void judge_tokenizer_keys(const gguf& file, vocabulary& out) {
+  constexpr std::string_view prefix = "tokenizer.", own = "tokenizer.ggml.";
+  constexpr std::size_t most = 16;
+  std::size_t unknown = 0;
+  const auto reads = [](std::string_view tail) {
+    return std::find(std::begin(gguf_tokenizer_keys), std::end(gguf_tokenizer_keys), tail) !=
+           std::end(gguf_tokenizer_keys);
+  };
+  for (const gguf_value& each : file.first().values()) {
+    const std::string_view key = each.key;
+    if (!key.starts_with(prefix) || key.starts_with("tokenizer.chat_template") || key == "tokenizer.huggingface.json" ||
+        (key.starts_with(own) && reads(key.substr(own.size()))))
+      continue;
+    if (key == "tokenizer.ggml.suppress_tokens")
+      out.warnings.push_back("key '" + each.key + "' is not used: llama.cpp never takes these " +
+                             std::to_string(each.count) + " tokens");
+    else if (++unknown <= most) out.warnings.push_back("key '" + printable(key, 100) + "' is unknown and not read");
+  }
+  if (unknown > most)
+    out.warnings.push_back("and " + std::to_string(unknown - most) + " more keys of the tokenizer are not read");
+}
+
 /// Reads the tokenizer.* keys, with llama.cpp's defaults for absent keys. @throws file_error for a key of another type
 [[gnu::cold]] inline vocabulary gguf_vocabulary(const gguf& file) {
   vocabulary out;
@@ -84,7 +160,8 @@ inline void add_phi3_rules(std::string name, vocabulary& out) {
   out.add_eos = file.value<bool>("tokenizer.ggml.add_eos_token");
   out.add_space_prefix = file.value<bool>("tokenizer.ggml.add_space_prefix");
   out.remove_extra_whitespaces = file.value<bool>("tokenizer.ggml.remove_extra_whitespaces");
-  out.chat_template = file.value<std::string>("tokenizer.chat_template");
+  read_templates(file, out);
+  judge_tokenizer_keys(file, out);
   if (out.model == "gemma4") {  // merges in their order, as in tokenizer.json; the scores have no meaning
     out.model = "llama";
     out.scores.clear();

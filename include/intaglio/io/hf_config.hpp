@@ -34,6 +34,8 @@ class hf_config_reader : public hf_layer_norms {
     const family* found = stated_family(text);
     rename_keys(document_, root["text_config"].present() ? document_.root()["text_config"] : document_.root(),
                 out_.model_type);
+    state_rotation(document_, root["text_config"].present() ? document_.root()["text_config"] : document_.root(),
+                   out_.model_type);
     const bool both_ways = found->encoder;
     out_.config.model_type = found->type;
     if (found->layer_norms && found->encoder) {

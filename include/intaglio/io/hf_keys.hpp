@@ -249,6 +249,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"moe_capacity", config_key_use::harmless},  // tokens that training leaves out
     {"multi_token_pred_lambda", config_key_use::harmless},
     {"swiglu_limit", config_key_use::read, {}, has_biased_experts},
+    {"swiglu_alpha", config_key_use::read, {}, has_biased_experts},
     {"experts_per_token", config_key_use::read, {}, has_biased_experts},
     {"initial_context_length", config_key_use::read, {}, has_biased_experts},
     {"decoder_sparse_step", config_key_use::read, {}, has_plain_experts},

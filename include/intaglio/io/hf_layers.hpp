@@ -169,10 +169,15 @@ class hf_layers : public hf_rope {
       text["sliding_window"].refuse("none");
     if (family_of(c.model_type).late_windows) return refuse_late_windows(text);
     const bool phi = family_of(c.model_type).windows;
-    if (interval == 0 && !mistral && !mixtral && !phi) return;
+    if (interval == 0 && !mistral && !mixtral && !phi) {
+      if (family_of(c.model_type).recurrent == recurrence::none && out_.model_type != "granitemoehybrid")
+        expect_full_attention(text["layer_types"]);
+      return;
+    }
     if (text["sliding_window"].present()) c.sliding_window = size(text["sliding_window"]);
     else if (!mixtral && !phi && !text["sliding_window"].is_null())
-      c.sliding_window = mistral ? 4096 : family_of(c.model_type).default_window;
+      c.sliding_window =
+          mistral || family_of(c.model_type).globals_stand ? 4096 : family_of(c.model_type).default_window;
     if (phi && c.sliding_window >= c.max_position_embeddings) c.sliding_window = 0;  // a window over all positions
     if (c.sliding_window == 0) return;
     for (const char* key : {"_sliding_window_pattern", "sliding_window_pattern"})
@@ -187,9 +192,14 @@ class hf_layers : public hf_rope {
 
   /// Refuses windows of the last layers.
   [[gnu::cold]] void refuse_late_windows(const json_place& text) const {
-    const json_place first = text["max_window_layers"], types = text["layer_types"];
+    const json_place first = text["max_window_layers"];
     if (text["sliding_window"].present() && first.present() && size(first) < out_.config.num_hidden_layers)
       first.refuse("num_hidden_layers or more: no layer has a window");
+    expect_full_attention(text["layer_types"]);
+  }
+
+  /// Refuses layers of other kinds than attention to all positions.
+  [[gnu::cold]] static void expect_full_attention(const json_place& types) {
     for (const json_place& layer : types.elements())
       if (layer.text() != "full_attention") layer.refuse("full_attention");
   }

@@ -54,6 +54,9 @@ class hf_mixtures : public hf_encoder {
         c.shared_expert_intermediate_size = size_or(text["shared_expert_intermediate_size"], of.default_shared_width);
       if (const json_place limit = text["swiglu_limit"]; all_biased && limit.present() && limit.number() != 7.0)
         limit.refuse("7");
+      if (const json_place slope = text["swiglu_alpha"];
+          all_biased && slope.present() && static_cast<float>(slope.number()) != 1.702f)
+        slope.refuse("1.702");
       if (all_biased) {
         expect_same(text["experts_per_token"], text["num_experts_per_tok"]);
         for (const char* rope : {"rope_scaling", "rope_parameters"})

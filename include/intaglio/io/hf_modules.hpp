@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "intaglio/core/error.hpp"
 #include "intaglio/core/family.hpp"
+#include "intaglio/io/config_key_rule.hpp"
 #include "intaglio/io/strict_json.hpp"
 #include "intaglio/platform/path_text.hpp"
 
@@ -77,6 +79,69 @@ struct dense_module {
                         std::to_string(out[1].in) + " to " + std::to_string(out[1].out));
   c.dense_features = out[0].out;
   return out;
+}
+
+/// The folder of the Pooling module, which modules.json names.
+[[gnu::cold]] inline std::filesystem::path pooling_folder(const std::filesystem::path& folder) {
+  const auto path = folder / "modules.json";
+  if (std::error_code ignored; !std::filesystem::exists(path, ignored)) return folder / "1_Pooling";
+  strict_json document(path.string());
+  document.read_file(path);
+  for (const json_place& module : json_place(document.path(), "", &document.root()).elements()) {
+    const std::string within = module["path"].text_or("");
+    if (module["type"].text().ends_with("Pooling") && !within.empty() && within.find_first_of("/\\:") == within.npos &&
+        within.front() != '.')
+      return folder / platform::path_of(within);
+  }
+  return folder / "1_Pooling";
+}
+
+/// Keys of sentence_bert_config.json.
+inline constexpr config_key_rule sentence_key_rules[] = {
+    {"max_seq_length"},
+    {"do_lower_case", config_key_use::read, ""},  // nothing makes texts lower case in front of the tokenizer
+    {"transformer_task", config_key_use::harmless},
+    {"modality_config", config_key_use::harmless},
+    {"module_output_name", config_key_use::harmless},
+    {"processing_kwargs", config_key_use::harmless},
+    {"unpad_inputs", config_key_use::harmless},
+};
+/// Keys of config_sentence_transformers.json.
+inline constexpr config_key_rule prompt_key_rules[] = {
+    {"prompts"},
+    {"default_prompt_name"},
+    {"model_type", config_key_use::harmless},
+    {"similarity_fn_name", config_key_use::harmless},
+    {"__version__", config_key_use::harmless},
+};
+
+/// Warns of what sentence-transformers does to texts and this library does not: a limit of tokens below the context's,
+/// lower case, and a prompt in front of each text. @error file_error: malformed
+[[gnu::cold]] inline void judge_sentence_keys(const std::filesystem::path& folder, const decoder_config& c,
+                                              std::vector<std::string>& warnings) {
+  const auto read = [&](const char* name, std::span<const config_key_rule> rules, const auto& judge) {
+    const auto path = folder / name;
+    if (std::error_code ignored; !std::filesystem::exists(path, ignored)) return;
+    strict_json document(path.string());
+    document.read_file(path);
+    const json_place root(document.path(), "", &document.root());
+    judge_config_keys(root, rules, "embeddings", warnings);
+    judge(root, [&](const std::string& line) { warnings.push_back(in_file(path.string(), line)); });
+  };
+  read("sentence_bert_config.json", sentence_key_rules, [&](const json_place& root, const auto& warn) {
+    const json_place most = root["max_seq_length"];
+    if (most.present() && most.natural() < c.max_position_embeddings)
+      warn("max_seq_length " + std::to_string(most.natural()) + " is not used: texts are not cut, and may have " +
+           std::to_string(c.max_position_embeddings) + " tokens");
+  });
+  read("config_sentence_transformers.json", prompt_key_rules, [&](const json_place& root, const auto& warn) {
+    const std::string name = root["default_prompt_name"].text_or("");
+    if (name.empty()) return;
+    const std::string prompt = root["prompts"][name.c_str()].text_or("");
+    if (!prompt.empty())
+      warn("default_prompt_name '" + printable(name, 40) + "' is not used: the caller puts '" + printable(prompt, 80) +
+           "' in front of a text");
+  });
 }
 
 }  // namespace intaglio::io

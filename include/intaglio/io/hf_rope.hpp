@@ -3,9 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,53 @@
 #include "intaglio/io/rope_factors.hpp"
 
 namespace intaglio::io {
+
+/// The rotation that transformers takes for a model_type whose config.json states none, where it is not the family's.
+struct default_rotation {
+  std::string_view model_type;
+  double theta;              ///< 0: differs from one version to another, so that the file has to state it
+  const char* scaling = "";  ///< rope_parameters
+};
+/// Defaults: transformers 5.24's configuration classes.
+inline constexpr auto default_rotations = std::to_array<default_rotation>({
+    {"smollm3", 2e6},
+    {"qwen2_vl", 1e6},
+    {"qwen2_vl_text", 1e6},
+    {"qwen2_5_vl", 1e6},
+    {"qwen2_5_vl_text", 1e6},
+    {"qwen3_vl", 0},
+    {"qwen3_vl_text", 0},
+    {"cohere", 0},
+    {"exaone", 0},
+    {"gpt_oss", 150'000,
+     R"({"rope_type":"yarn","factor":32,"beta_fast":32,"beta_slow":1,"truncate":false,)"
+     R"("original_max_position_embeddings":4096})"},
+    {"ministral3", 1e6,
+     R"({"rope_type":"yarn","rope_theta":1e6,"factor":16,"beta_fast":32,"beta_slow":1,"mscale":1,"mscale_all_dim":1,)"
+     R"("original_max_position_embeddings":16384,"llama_4_scaling_beta":0.1})"},
+});
+
+/// Gives a config the rotation that it does not state. @throws file_error where there is no one default
+[[gnu::cold]] inline void state_rotation(const strict_json& document, nlohmann::json& text,
+                                         std::string_view model_type) {
+  const auto has = [](const nlohmann::json& object, const char* key) {
+    const auto at = object.is_object() ? object.find(key) : object.end();
+    return at != object.end() && !at->is_null();
+  };
+  for (const default_rotation& row : default_rotations) {
+    if (row.model_type != model_type) continue;
+    if (!has(text, "rope_scaling") && !has(text, "rope_parameters") && *row.scaling != 0) {
+      strict_json scaling(document.path());
+      scaling.read_text(row.scaling);
+      text["rope_parameters"] = scaling.root();
+    }
+    if (has(text, "rope_theta")) continue;
+    if (has(text, "rope_parameters") && has(text["rope_parameters"], "rope_theta")) continue;
+    if (has(text, "rope_scaling") && has(text["rope_scaling"], "rope_theta")) continue;
+    if (row.theta == 0) document.refuse("rope_theta", "a number: versions of transformers take different ones", "none");
+    text["rope_theta"] = row.theta;
+  }
+}
 
 /// Reads the rotary embedding.
 class hf_rope : public hf_fields {

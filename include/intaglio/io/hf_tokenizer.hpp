@@ -458,6 +458,7 @@ inline bool byte_level_nfc(const json_place& normalizer) {
     file.refuse("model.vocab", "texts with natural numbers", "pairs of a text and a score");
   else if (kind == "WordPiece") hf::read_wordpiece(file, root, out);
   else hf::read_bpe(file, root, out);
+  hf::judge_tokenizer_json(root, out);
   out.merges = std::move(file.merges);
   const auto [before, after] = hf::template_tokens(root["post_processor"]);
   const bool templated = root["post_processor"].present();

@@ -17,7 +17,9 @@
 #include "intaglio/core/error.hpp"
 #include "intaglio/core/sorted_indices.hpp"
 #include "intaglio/io/generation_config.hpp"
+#include "intaglio/io/hf_tokenizer_keys.hpp"
 #include "intaglio/io/mapped_file.hpp"
+#include "intaglio/io/named_templates.hpp"
 #include "intaglio/io/strict_json.hpp"
 #include "intaglio/io/vocabulary.hpp"
 #include "intaglio/platform/path_text.hpp"
@@ -155,27 +157,38 @@ inline std::string whole_template(const std::filesystem::path& path) {
   return whole;
 }
 
-/// A template, or the default of a list of named ones. @throws file_error: no template is the default
-inline std::optional<std::string> chat_template_of(const json_place& field) {
-  if (!field.present()) return std::nullopt;
-  if (field.is_string()) return field.text();
-  for (const json_place& named : field.elements())
-    if (named["name"].text() == "default") return named["template"].text();
-  return std::nullopt;
+/// The templates that a key has: one, whose name is default, or a list of named ones.
+inline std::vector<named_template> chat_templates_of(const json_place& field) {
+  std::vector<named_template> out;
+  if (field.is_string()) out.emplace_back("default", field.text());
+  else
+    for (const json_place& each : field.elements()) out.emplace_back(each["name"].text(), each["template"].text());
+  return out;
 }
 
 /// The chat template of a folder. As in transformers chat_template.jinja goes before tokenizer_config.json;
-/// chat_template.json is read where neither has one.
-inline std::optional<std::string> folder_chat_template(const std::filesystem::path& directory,
-                                                       const json_place& config) {
-  if (const auto jinja = directory / "chat_template.jinja"; std::filesystem::exists(jinja))
-    return whole_template(jinja);
-  if (auto own = chat_template_of(config["chat_template"])) return own;
+/// chat_template.json is read where neither has one. Further templates are in additional_chat_templates.
+[[gnu::cold]] inline std::optional<std::string> folder_chat_template(const std::filesystem::path& directory,
+                                                                     const json_place& config,
+                                                                     std::vector<std::string>& warnings) {
+  if (const auto jinja = directory / "chat_template.jinja"; std::filesystem::exists(jinja)) {
+    std::vector<named_template> all{{"default", whole_template(jinja)}};
+    if (const auto more = directory / "additional_chat_templates"; std::filesystem::is_directory(more))
+      for (const auto& each : std::filesystem::directory_iterator(more))
+        if (const std::string name = each.path().stem().string();
+            each.path().extension() == ".jinja" && name != "default")
+          all.emplace_back(name, name == "tool_use" ? whole_template(each) : std::string());
+    sort_once(all, std::less<>{});
+    return united_templates(all, jinja.string(), warnings);
+  }
+  if (const json_place own = config["chat_template"]; own.present())
+    if (auto found = united_templates(chat_templates_of(own), own.file(), warnings)) return found;
   const auto path = directory / "chat_template.json";
   if (!std::filesystem::exists(path)) return std::nullopt;
   strict_json document(path.string());
   document.read_file(path);
-  return chat_template_of(json_place(document.path(), "", &document.root())["chat_template"]);
+  const json_place own = json_place(document.path(), "", &document.root())["chat_template"];
+  return own.present() ? united_templates(chat_templates_of(own), path.string(), warnings) : std::nullopt;
 }
 
 /// The source of a vocabulary, which decides which keys of tokenizer_config.json count.
@@ -206,8 +219,10 @@ enum class vocabulary_form : std::uint8_t {
     if (std::find(out.tokens.begin(), out.tokens.end(), text) == out.tokens.end())
       out.warnings.push_back(printable(path.string(), 240) + ": special token '" + printable(text, 60) +
                              "' is not in the vocabulary and is ignored");
-  const bool model = form == vocabulary_form::model;
-  if (form != vocabulary_form::templated_json) {
+  judge_tokenizer_config(root, out);
+  const bool model = form == vocabulary_form::model, templated = form == vocabulary_form::templated_json;
+  if (!model) judge_doubly_stated(root, templated, out);
+  if (!templated) {
     out.add_bos = root["add_bos_token"].boolean_or(model && out.add_bos.value_or(false));
     out.add_eos = root["add_eos_token"].boolean_or(model && out.add_eos.value_or(false));
   }
@@ -216,7 +231,7 @@ enum class vocabulary_form : std::uint8_t {
     out.space_prefix_once = !root["legacy"].boolean_or(false);
     out.add_space_prefix = root["add_prefix_space"].boolean_or(true);
   }
-  out.chat_template = folder_chat_template(directory, root);
+  out.chat_template = folder_chat_template(directory, root, out.warnings);
 }
 
 /// Reads config.json and generation_config.json, where they exist: the architecture, and the ends of a generation.

@@ -47,6 +47,8 @@ inline constexpr auto renamed_keys = std::to_array<renamed_key>({
     {"minicpm", "scale_depth", "residual_multiplier", 0, "num_hidden_layers", 1, 0.5},
     {"minicpm", "dim_model_base", "logits_scaling", 0, "hidden_size", -1, -1},
     {"baichuan", "model_max_length", "max_position_embeddings"},
+    {"deepseek_v3", "num_mtp_layers", "num_nextn_predict_layers"},
+    {"glm4_moe", "num_mtp_layers", "num_nextn_predict_layers"},
     {"bailing_moe", "num_shared_experts", "n_shared_experts"},
     {"bailing_moe_v2", "num_shared_experts", "n_shared_experts"},
 });

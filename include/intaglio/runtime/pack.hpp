@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "intaglio/io/ordered_work.hpp"
+#include "intaglio/io/own_files.hpp"
 #include "intaglio/io/packed_writer.hpp"
 #include "intaglio/plan/weight_identity.hpp"
 #include "intaglio/runtime/weight_image.hpp"
@@ -134,6 +135,7 @@ inline std::uint64_t pack(const io::checkpoint& from, std::span<const plan::tabl
   if (tables.empty()) throw argument_error("plans", "at least one", "none");
   if (from.packed() != nullptr)
     throw argument_error("model", "a file that is not packed", printable(from.path(), 240) + ", which is");
+  io::expect_other_file(from, out);
   for (const plan::table* table : tables)
     if (auto differences = from.differences(*table->config); !differences.empty())
       throw mismatch_error(from.path(), std::move(differences),

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// What is taken for keys of config.json that are not there, and kinds of layers that a family does not have.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "hf_config_texts.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using namespace intaglio;
+using namespace hf_config_texts;
+
+TEST_CASE("hf_config: a rotation that is not stated is the one that transformers takes") {
+  const auto base = [](const char* type, const char* more = "") {
+    return read(of_family(type, more)).config.rope_theta;
+  };
+  CHECK(base("smollm3") == 2e6f);
+  CHECK((base("qwen2_vl") == 1e6f && base("qwen2_5_vl") == 1e6f && base("qwen2") == 10'000.f));
+  CHECK(base("smollm3", R"("rope_theta":5e6)") == 5e6f);
+  CHECK(base("smollm3", R"("rope_parameters":{"rope_type":"default","rope_theta":4e6})") == 4e6f);
+  CHECK(base("smollm3", R"("rope_scaling":{"rope_type":"linear","factor":2})") == 2e6f);
+  for (const char* type : {"qwen3_vl", "cohere", "exaone"})
+    CHECK_THAT(refusal(of_family(type, "")), ContainsSubstring("rope_theta: expected a number: versions of"));
+  CHECK(base("qwen3_vl", R"("rope_theta":5e6)") == 5e6f);
+  const std::string yarn = R"("rope_theta":150000,"rope_scaling":{"rope_type":"yarn","factor":32,"truncate":false,)"
+                           R"("original_max_position_embeddings":4096})";
+  const decoder_config oss = read(of_family("gpt_oss", "")).config;
+  CHECK((oss.rope_scaling.type == rope_type::yarn && oss.rope_scaling.factor == 32 && !oss.rope_scaling.truncate));
+  CHECK(oss == read(of_family("gpt_oss", yarn)).config);
+  CHECK(oss == read(of_family("gpt_oss", R"("rope_theta":150000)")).config);
+  CHECK(read(of_family("gpt_oss", R"("rope_parameters":{"rope_type":"default"})")).config.rope_scaling.type ==
+        rope_type::plain);
+  const decoder_config ministral = read(of_family("ministral3", "")).config;
+  CHECK((ministral.rope_theta == 1e6f && ministral.rope_scaling.factor == 16));
+}
+
+TEST_CASE("hf_config: a family without windows has no layers with one") {
+  for (const char* type : {"llama", "qwen2", "qwen3", "smollm3", "granite"}) {
+    CAPTURE(type);
+    const auto with = [&](const std::string& kinds) { return of_family(type, R"("layer_types":)" + kinds); };
+    CHECK(read(with(R"(["full_attention","full_attention","full_attention"])")).warnings.empty());
+    CHECK_THAT(refusal(with(R"(["full_attention","sliding_attention","full_attention"])")),
+               ContainsSubstring("layer_types[1]: expected full_attention"));
+    CHECK_THAT(refusal(with(R"("full_attention")")), ContainsSubstring("layer_types: expected an array"));
+  }
+  CHECK(read(of_family("exaone4", R"("sliding_window_pattern":3)")).config.sliding_window == 4096);
+  CHECK(read(of_family("exaone4", R"("sliding_window":null)")).config.sliding_window == 0);
+}
+
+TEST_CASE("hf_config: newer names and constants of known keys are read") {
+  CHECK(read(of_family("gpt_oss", R"("swiglu_alpha":1.702)")).warnings.empty());
+  CHECK_THAT(refusal(of_family("gpt_oss", R"("swiglu_alpha":1.5)")), ContainsSubstring("swiglu_alpha: expected 1.702"));
+  const auto drafts = read(of_family("glm4_moe", R"("num_mtp_layers":1)"));
+  CHECK((drafts.draft_layers == 1 && drafts.warnings.empty()));
+  CHECK_THAT(refusal(of_family("glm4_moe", R"("num_mtp_layers":1,"num_nextn_predict_layers":2)")),
+             ContainsSubstring("num_mtp_layers and num_nextn_predict_layers: expected one value"));
+}
