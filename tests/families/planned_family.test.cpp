@@ -115,6 +115,8 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::internlm25_20b, dtype::q8_0>();
   check_in<models::deepseek_moe_16b, dtype::q4_0>();
   check_in<models::dots1_142b, dtype::q8_0>();
+  check_in<models::trinity_nano, dtype::q4_k>();
+  check_in<models::trinity_mini, dtype::q8_0>();
   check_in<models::minimax_m2, dtype::q4_k>();
   check_in<models::hunyuan_a13b, dtype::q4_k>();
   check_in<models::minicpm_1b, dtype::q8_0>();

@@ -81,8 +81,8 @@ struct counted_model {
   std::uint64_t parameters = 0;
 };
 /// As the models' pages state them. The pages of Falcon-E, Qwen3.5, Nemotron, EXAONE, dots.llm1, MiniMax, Hunyuan,
-/// DeepSeek, Ling and Falcon-H1 round the number, that of DeepSeek-V3 without the layer that drafts tokens; theirs is
-/// the sum of the tensors' shapes. The number of a Gemma 3 is that of its text model.
+/// DeepSeek, Ling, Falcon-H1 and Trinity Mini round the number, that of DeepSeek-V3 without the layer that drafts
+/// tokens; theirs is the sum of the tensors' shapes. The number of a Gemma 3 is that of its text model.
 constexpr std::array counted_models{
     counted_model{"falcon_e_1b", 1'719'764'992},
     counted_model{"falcon_e_3b", 3'053'586'432},
@@ -119,6 +119,8 @@ constexpr std::array counted_models{
     counted_model{"internlm25_20b", 19'861'149'696},
     counted_model{"deepseek_moe_16b", 16'375'728'128},
     counted_model{"dots1_142b", 142'774'381'696},
+    counted_model{"trinity_nano", 6'120'003'328},
+    counted_model{"trinity_mini", 26'123'974'400},
     counted_model{"deepseek_v2", 235'741'434'880},
     counted_model{"deepseek_v3", 671'026'419'200},
     counted_model{"ling_lite_15", 16'801'974'272},

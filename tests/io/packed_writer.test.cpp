@@ -47,7 +47,7 @@ TEST_CASE("packed writer: the header's bytes", "[packed]") {
         0);
   for (std::size_t i = 40; i < 56; ++i) CHECK(header[i] == std::byte{0});
   CHECK(packed_field<std::uint64_t>(header, 56) == checksum(std::span(header).first(56)));
-  CHECK(packed_header().version == 11);
+  CHECK(packed_header().version == 12);
 }
 
 TEST_CASE("packed writer: weights in their places with their sums, whatever the pieces", "[packed]") {

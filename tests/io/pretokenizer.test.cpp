@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "intaglio/io/pretokenizer.hpp"
 
+#include <algorithm>
+
 #include <catch2/catch_test_macros.hpp>
 #include <random>
 #include <string>
@@ -86,6 +88,47 @@ TEST_CASE("Qwen 3.5, DeepSeek and their relatives") {
   CHECK(split(pretokenizer::minicpm5, "a  1234") == pieces{"a", "  ", "123", "4"});
   CHECK(split(pretokenizer::ufakzeka, "Ali'nin") == pieces{"Ali", "'nin"});
   CHECK(split(pretokenizer::falcon, "a`b 1234") == pieces{"a", "`", "b", " ", "123", "4"});
+}
+
+// What is expected here is what tokenizers gives for Trinity's tokenizer.json (tokenizers.js, tests/models/afmoe).
+TEST_CASE("AFMoE cuts digits by three from the right, and runs of scripts") {
+  const auto kind = pretokenizer::afmoe;
+  CHECK(split(kind, "12") == pieces{"12"});
+  CHECK(split(kind, "1234") == pieces{"1", "234"});
+  CHECK(split(kind, "12345") == pieces{"12", "345"});
+  CHECK(split(kind, "123456") == pieces{"123", "456"});
+  CHECK(split(kind, "1234567890") == pieces{"1", "234", "567", "890"});
+  CHECK(split(kind, "1abc 2def") == pieces{"1", "abc", " ", "2", "def"});
+  CHECK(split(kind, "x 1234.5678") == pieces{"x", " ", "1", "234", ".", "5", "678"});
+  CHECK(split(kind, "\u0661\u0662\u0663\u0664") == pieces{"\u0661", "\u0662\u0663\u0664"});
+  CHECK(split(kind,
+              "12\u00B2"
+              "345") == pieces{"12", "\u00B2", "345"});  // SUPERSCRIPT TWO is no decimal digit
+  for (const std::size_t digits : {509u, 510u, 511u, 1020u, 1021u}) {
+    const pieces found = split(kind, std::string(digits, '7') + "a");
+    REQUIRE(found.size() == (digits + 2) / 3 + 1);
+    CHECK(found.front().size() == (digits % 3 == 0 ? 3 : digits % 3));
+    CHECK(std::all_of(found.begin() + 1, found.end() - 1, [](const auto& each) { return each.size() == 3; }));
+  }
+  CHECK(split(kind, "\u4E2D\u6587\u3072\u30AB\uFF76") == pieces{"\u4E2D\u6587\u3072\u30AB\uFF76"});
+  CHECK(split(kind, "\u0E44\u0E17\u0E22\u0EA5\u0EB2\u1781\u17D2") ==
+        pieces{"\u0E44\u0E17\u0E22", "\u0EA5\u0EB2", "\u1781\u17D2"});
+  CHECK(split(kind, "\u1019\u103C\uD55C\uAE00") == pieces{"\u1019\u103C", "\uD55C\uAE00"});
+  CHECK(split(kind, "a \u4E2D b") == pieces{"a", " ", "\u4E2D", " b"});
+  CHECK(split(kind, "!Hello #World") == pieces{"!Hello", " #", "World"});
+  CHECK(split(kind, " $$$\n") == pieces{" $$$\n"});
+  CHECK(split(kind, "x \t\r\n\ty") == pieces{"x", " \t\r\n", "\ty"});
+  CHECK(split(kind, "a\tb  c") == pieces{"a", "\tb", " ", " c"});
+}
+
+TEST_CASE("decimal digits are numbers in groups of ten, in order") {
+  char32_t before = 0;
+  for (const letter_range& each : decimal_digits) {
+    CHECK((each.first > before && (each.last - each.first + 1) % 10 == 0));
+    for (char32_t value = each.first; value <= each.last; ++value) CHECK(class_of(value) == unicode_class::number);
+    before = each.last;
+  }
+  CHECK((is_decimal_digit(U'7') && is_decimal_digit(0xFF19) && !is_decimal_digit(0xB2) && !is_decimal_digit(0x2160)));
 }
 
 TEST_CASE("pieces are never empty and join to the text, whatever the bytes") {

@@ -8,6 +8,7 @@
 
 #include "files.hpp"
 #include "intaglio/io/hf_config.hpp"
+#include "intaglio/models/afmoe.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using namespace intaglio;
@@ -110,6 +111,43 @@ TEST_CASE("a DeepSeek's experts count by a softmax over all, without a bias", "[
   CHECK_THAT(refusal(mixture("deepseek", sizes + R"(,"moe_layer_freq":2)")),
              ContainsSubstring("moe_layer_freq: expected 1, found 2"));
   CHECK_THAT(refusal(mixture("deepseek", sizes + R"(,"n_group":8)")), ContainsSubstring("n_group: expected 1"));
+}
+
+TEST_CASE("a config of Trinity Nano is the named one, and its other values are refused", "[io]") {
+  const auto nano = [](const std::string& more = "") {
+    std::string types;
+    for (int layer = 0; layer < 56; ++layer)
+      types += std::string(layer != 0 ? "," : "") + (layer % 4 == 3 ? R"("full_attention")" : R"("sliding_attention")");
+    return R"({"architectures":["AfmoeForCausalLM"],"attention_dropout":0.0,"auto_map":{},"dtype":"bfloat16",)"
+           R"("global_attn_every_n_layers":4,"head_dim":128,"hidden_act":"silu","hidden_size":1024,)"
+           R"("initializer_range":0.02,"intermediate_size":3072,"layer_types":[)" +
+           types +
+           R"(],"max_position_embeddings":131072,"model_type":"afmoe","moe_intermediate_size":256,)"
+           R"("mup_enabled":true,"n_group":1,"num_attention_heads":8,"num_dense_layers":2,"num_expert_groups":1,)"
+           R"("num_experts":128,"num_experts_per_tok":8,"num_hidden_layers":56,"num_key_value_heads":2,)"
+           R"("num_limited_groups":1,"num_shared_experts":1,"rms_norm_eps":1e-05,"rope_scaling":null,)"
+           R"("rope_theta":10000,"route_norm":true,"route_scale":2.826,"score_func":"sigmoid",)"
+           R"("sliding_window":2048,"tie_word_embeddings":false,"topk_group":1,"transformers_version":"4.57.3",)"
+           R"("use_cache":true,"use_grouped_mm":true,"vocab_size":200192)" +
+           more + "}";
+  };
+  const io::hf_config found = read(nano());
+  for (const std::string& line : found.warnings) CHECK(line == "none");
+  decoder_config stated = found.config;
+  stated.tie_word_embeddings = found.tie_word_embeddings.value();
+  for (const std::string& line : io::config_differences(models::trinity_nano_config, stated)) CHECK(line == "none");
+  CHECK(stated == models::trinity_nano_config);
+  CHECK_THAT(refusal(nano(R"(,"first_k_dense_replace":3)")),
+             ContainsSubstring("num_dense_layers and first_k_dense_replace: expected one value, found 2 and 3"));
+  CHECK_THAT(refusal(mixture("afmoe", R"(,"intermediate_size":64,"sliding_window":32)")),
+             ContainsSubstring("mup_enabled: expected true, found nothing"));
+  const std::string fields = R"(,"intermediate_size":64,"mup_enabled":true)";
+  CHECK_THAT(refusal(mixture("afmoe", fields)),
+             ContainsSubstring("sliding_window: expected a number above 0, found 0"));
+  const decoder_config usual = read(mixture("afmoe", fields + R"(,"sliding_window":32)")).config;
+  CHECK((usual.num_local_experts == 64 && usual.num_experts_per_tok == 6 && usual.intermediate_size == 1408));
+  CHECK((usual.shared_expert_intermediate_size == 2816 && usual.num_dense_layers == 1 && usual.norm_topk_prob));
+  CHECK((usual.sliding_window_pattern == 4 && usual.routed_scaling_factor == 1.f));
 }
 
 TEST_CASE("a dots.llm1 has windows in no layer", "[io]") {

@@ -23,6 +23,20 @@ TEST_CASE("tensors of renamed families have GGUF's names", "[io]") {
   CHECK(gguf_name("model.layers.7.pre_ff_layernorm.weight", architecture::falcon_h1) == "blk.7.ffn_norm.weight");
   CHECK(gguf_name("model.layers.7.mamba.in_proj.weight", architecture::falcon_h1) == "blk.7.ssm_in.weight");
   CHECK(gguf_name("model.layers.7.self_attn.k_proj.weight", architecture::falcon_h1) == "blk.7.attn_k.weight");
+  CHECK(gguf_name("model.layers.7.post_attention_layernorm.weight", architecture::afmoe) ==
+        "blk.7.post_attention_norm.weight");
+  CHECK(gguf_name("model.layers.7.pre_mlp_layernorm.weight", architecture::afmoe) == "blk.7.ffn_norm.weight");
+  CHECK(gguf_name("model.layers.7.post_mlp_layernorm.weight", architecture::afmoe) == "blk.7.post_ffw_norm.weight");
+  CHECK(gguf_name("model.layers.7.self_attn.gate_proj.weight", architecture::afmoe) == "blk.7.attn_gate.weight");
+  CHECK(gguf_name("model.layers.7.self_attn.q_norm.weight", architecture::afmoe) == "blk.7.attn_q_norm.weight");
+  CHECK(gguf_name("model.layers.7.mlp.router.gate.weight", architecture::afmoe) == "blk.7.ffn_gate_inp.weight");
+  CHECK(gguf_name("model.layers.7.mlp.shared_experts.up_proj.weight", architecture::afmoe) ==
+        "blk.7.ffn_up_shexp.weight");
+  CHECK(gguf_name("model.layers.7.mlp.expert_bias", architecture::afmoe) == "blk.7.exp_probs_b.bias");
+  CHECK_FALSE(gguf_name("model.layers.7.mlp.expert_bias", architecture::dots1));
+  CHECK_FALSE(gguf_name("model.layers.7.mlp.gate.e_score_correction_bias", architecture::afmoe));
+  CHECK(hf_name("blk.7.exp_probs_b.bias", architecture::afmoe) == "model.layers.7.mlp.expert_bias");
+  CHECK(hf_name("blk.7.ffn_norm.weight", architecture::afmoe) == "model.layers.7.pre_mlp_layernorm.weight");
   CHECK(gguf_name("output.weight", architecture::internlm2) == "output.weight");
   CHECK(gguf_name("model.layers.1.mlp.gate.wg.weight", architecture::hunyuan_moe) == "blk.1.ffn_gate_inp.weight");
   CHECK(gguf_name("model.layers.1.block_sparse_moe.e_score_correction_bias", architecture::minimax_m2) ==

@@ -59,6 +59,7 @@ enum class architecture : std::uint8_t {
   internlm2,
   deepseek,
   dots1,
+  afmoe,
   minimax_m2,
   hunyuan_moe,
   minicpm,
@@ -295,16 +296,16 @@ struct decoder_config {
 /// The name of an architecture, as config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
   constexpr std::string_view names[] = {
-      "bitnet",        "llama",       "gemma3",       "qwen3",         "qwen3moe",    "qwen2",   "smollm3",
-      "granite",       "olmo2",       "phi3",         "lfm2",          "gemma2",      "gemma4",  "gemma3n",
-      "gpt-oss",       "qwen35",      "qwen3next",    "granitehybrid", "nemotron_h",  "bert",    "nomic-bert",
-      "granitemoe",    "olmoe",       "qwen35moe",    "lfm2moe",       "gemma",       "arcee",   "seed_oss",
-      "mistral3",      "exaone4",     "qwen2moe",     "ernie4_5",      "glm4moe",     "glm4",    "gemma-embedding",
-      "hunyuan-dense", "modern-bert", "ernie4_5-moe", "eurobert",      "deepseek2",   "chatglm", "exaone",
-      "internlm2",     "deepseek",    "dots1",        "minimax-m2",    "hunyuan-moe", "minicpm", "xverse",
-      "baichuan",      "bailingmoe",  "bailingmoe2",  "falcon-h1",     "command-r",   "cohere2", "starcoder2",
-      "stablelm",      "nemotron",    "phi2",         "gptneox",       "falcon",      "gpt2",    "olmo",
-      "starcoder",     "orion"};
+      "bitnet",        "llama",       "gemma3",       "qwen3",         "qwen3moe",   "qwen2",       "smollm3",
+      "granite",       "olmo2",       "phi3",         "lfm2",          "gemma2",     "gemma4",      "gemma3n",
+      "gpt-oss",       "qwen35",      "qwen3next",    "granitehybrid", "nemotron_h", "bert",        "nomic-bert",
+      "granitemoe",    "olmoe",       "qwen35moe",    "lfm2moe",       "gemma",      "arcee",       "seed_oss",
+      "mistral3",      "exaone4",     "qwen2moe",     "ernie4_5",      "glm4moe",    "glm4",        "gemma-embedding",
+      "hunyuan-dense", "modern-bert", "ernie4_5-moe", "eurobert",      "deepseek2",  "chatglm",     "exaone",
+      "internlm2",     "deepseek",    "dots1",        "afmoe",         "minimax-m2", "hunyuan-moe", "minicpm",
+      "xverse",        "baichuan",    "bailingmoe",   "bailingmoe2",   "falcon-h1",  "command-r",   "cohere2",
+      "starcoder2",    "stablelm",    "nemotron",     "phi2",          "gptneox",    "falcon",      "gpt2",
+      "olmo",          "starcoder",   "orion"};
   static_assert(sizeof(names) / sizeof(names[0]) == static_cast<std::size_t>(last_architecture) + 1);
   return names[static_cast<std::size_t>(value)];
 }

@@ -44,6 +44,7 @@ struct family {
   bool usual_biases = false;          ///< with optional_biases: models have them where config.json has no value
   bool block_biases = false;          ///< biases of the projection behind attention, of the router and of experts too
   bool latent = false;                ///< keys and values of all heads are made from a latent vector (MLA)
+  bool gated_attention = false;       ///< attn_gate: what attention gives is multiplied by a logistic of its product
   bool sinks = false;                 ///< attn_sinks: one more score in each head's softmax
   bool norms_before = true;           ///< attn_norm, ffn_norm: norms of what the sublayers of a block read
   bool norms_behind = false;          ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream
@@ -53,6 +54,7 @@ struct family {
   bool late_windows = false;          ///< config.json's sliding_window holds for layers from max_window_layers on
   bool windows = false;               ///< config.json's sliding_window is the window of all layers
   std::uint32_t window_interval = 0;  ///< default: every n-th layer sees all positions; 0: none does
+  bool needs_window = false;          ///< with window_interval: models without a window are refused
   std::uint32_t default_window = 0;   ///< the window of families with window_interval where files have no value
   bool fused = false;                 ///< files have q, k and v as one matrix, and gate and up
   bool fused_qkv = false;             ///< files have q, k and v as one matrix, but not gate and up

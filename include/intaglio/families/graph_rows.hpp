@@ -10,6 +10,7 @@
 
 #include "intaglio/core/family.hpp"
 #include "intaglio/ir/trace.hpp"
+#include "intaglio/models/afmoe.hpp"
 #include "intaglio/models/arcee.hpp"
 #include "intaglio/models/baichuan.hpp"
 #include "intaglio/models/bailingmoe.hpp"
@@ -208,6 +209,7 @@ inline constexpr auto graph_rows = std::to_array<graph_row>({
     {architecture::internlm2, trace_llama<>},
     {architecture::deepseek, trace_headed<models::ernie4_5_moe_graph<any_codec>>},
     {architecture::dots1, trace_headed<models::dots1_graph<any_codec>>},
+    {architecture::afmoe, trace_headed<models::afmoe_graph<any_codec>>},
     {architecture::minimax_m2, trace_headed<models::mixtral_graph<any_codec, dtype::f32, graph::qk_norm::rms_all>>},
     {architecture::hunyuan_moe, trace_headed<models::mixtral_graph<any_codec, dtype::f32, graph::qk_norm::rms_turned>>},
     {architecture::minicpm, trace_llama<>},

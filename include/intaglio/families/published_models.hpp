@@ -138,6 +138,8 @@ inline constexpr std::array published_models{
     coded_entry<models::internlm25_20b>(),
     coded_entry<models::deepseek_moe_16b>(),
     coded_entry<models::dots1_142b>(),
+    coded_entry<models::trinity_nano>(),
+    coded_entry<models::trinity_mini>(),
     coded_entry<models::ling_lite_15>(),
     coded_entry<models::ling_mini_20>(),
     coded_entry<models::minimax_m2>(),

@@ -24,7 +24,6 @@ inline constexpr auto absent_families = std::to_array<absent_family>({
     {"longcat_flash", "two sublayers of latent attention (MLA) in a layer, and experts that do nothing"},
     {"minicpm3", "latent attention (MLA) beside factors of embedding, layers and logits"},
     {"llama4 llama4_text", "experts whose inputs are scaled, and attention in chunks"},
-    {"afmoe", "mixtures behind dense layers, beside attention with gates"},
     {"phi-msft gptj plamo", "attention and FFN beside each other (a parallel residual)"},
     {"mpt bloom jina-bert-v2", "attention biased by distance (ALiBi)"},
     {"jina-bert-v3 xlm-roberta-flash", "rotation in an XLM-RoBERTa, with adapters by task"},

@@ -188,7 +188,7 @@ inline constexpr std::array<hf_part, 8> hf_globals{
      {"per_layer_projection_norm.weight", "per_layer_proj_norm.weight"},
      {"2_Dense.linear.weight", "dense_2.weight"},
      {"3_Dense.linear.weight", "dense_3.weight"}}};
-inline constexpr std::array<hf_part, 14> hf_tails{{{"altup.correct_output_scale", "altup_correct_scale.weight"},
+inline constexpr std::array<hf_part, 15> hf_tails{{{"altup.correct_output_scale", "altup_correct_scale.weight"},
                                                    {"layer_scalar", "layer_output_scale.weight"},
                                                    {"router.scale", "ffn_gate_inp.scale"},
                                                    {"router.per_expert_scale", "ffn_down_exps.scale"},
@@ -197,6 +197,7 @@ inline constexpr std::array<hf_part, 14> hf_tails{{{"altup.correct_output_scale"
                                                    {"mlp.experts.gate_up_proj", "ffn_gate_up_exps.weight"},
                                                    {"mlp.experts.down_proj", "ffn_down_exps.weight"},
                                                    {"feed_forward.expert_bias", "exp_probs_b.bias"},
+                                                   {"mlp.expert_bias", "exp_probs_b.bias"},
                                                    {"mlp.gate.expert_bias", "exp_probs_b.bias"},
                                                    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
                                                    {"mixer.gate.e_score_correction_bias", "exp_probs_b.bias"},
@@ -209,9 +210,11 @@ constexpr bool has_tails(const family& of, std::string_view hf) {
   if (hf == "mlp.moe_statics.e_score_correction_bias") return of.moe_keys;
   if (hf == "block_sparse_moe.e_score_correction_bias")
     return has_scored_router(of) && !of.shared_experts && of.recurrent == recurrence::none;
+  if (hf == "mlp.expert_bias") return of.gated_attention;
   if (hf == "mlp.gate.expert_bias") return of.type == architecture::bailingmoe2;
   if (hf == "mlp.gate.e_score_correction_bias")
-    return has_scored_router(of) && of.shared_experts && !of.moe_keys && of.type != architecture::bailingmoe2;
+    return has_scored_router(of) && of.shared_experts && !of.moe_keys && !of.gated_attention &&
+           of.type != architecture::bailingmoe2;
   if (hf == "feed_forward.expert_bias") return has_scored_router(of) && of.recurrent == recurrence::short_conv;
   if (hf.starts_with("mixer.")) return of.single_sublayers;
   return hf.starts_with("altup.") ? of.streams : of.kinds_of_layers;

@@ -21,7 +21,7 @@ namespace intaglio::io {
 /// Bytes in front of the weights, the alignment of each weight, and the size of a chunk with a checksum of its own.
 struct packed_layout {
   static constexpr std::string_view magic = "intaglio";
-  static constexpr std::uint32_t version = 11;
+  static constexpr std::uint32_t version = 12;
   static constexpr std::uint64_t header_bytes = 64, data_offset = 4096, alignment = 256, chunk_bytes = 64 * 1024;
   static constexpr std::uint64_t chunks(std::uint64_t bytes) {
     return bytes / chunk_bytes + (bytes % chunk_bytes != 0);

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "intaglio/io/cased_letters.hpp"
+#include "intaglio/io/digits_and_scripts.hpp"
 #include "intaglio/io/han_characters.hpp"
 #include "intaglio/io/unicode.hpp"
 
@@ -257,6 +258,25 @@ constexpr std::size_t three_digits(std::string_view text, std::size_t start) {
   return start + 3;
 }
 
+constexpr bool is_digit(const text_cursor& c) { return is_decimal_digit(c.value); }
+/// \A\p{Nd}{1,2}(?=(?:\p{Nd}{3})+\z): digits in front of groups of three. A text with a digit has no other characters.
+constexpr std::size_t leading_digits(std::string_view text, std::size_t start) {
+  text_cursor c{text, start};
+  if (start != 0 || c.end() || !is_digit(c)) return start;
+  std::array<std::size_t, 3> ends{};  // of none, one and two digits
+  std::size_t digits = 0;
+  for (; !c.end() && is_digit(c); c.step(), ++digits)
+    if (digits < ends.size()) ends[digits] = c.at;
+  return c.end() && digits > 3 ? ends[digits % 3] : start;
+}
+/// A run of characters of one script.
+constexpr std::size_t script_run(std::string_view text, std::size_t start) {
+  text_cursor c{text, start};
+  const std::uint8_t script = c.end() ? 0 : script_of(c.value);
+  while (script != 0 && !c.end() && script_of(c.value) == script) c.step();
+  return c.at;
+}
+
 constexpr bool is_number(const text_cursor& c) { return c.number(); }
 constexpr bool is_letter_at(const text_cursor& c) { return c.letter(); }
 constexpr bool is_line_end(const text_cursor& c) { return c.newline(); }
@@ -325,6 +345,7 @@ enum class pretokenizer : std::uint8_t {
   ufakzeka,      ///< as qwen2 without contractions
   deepseek_llm,  ///< line ends, words of letters that have cases, marks, Chinese and kana, each digit on its own
   kimi_k2,       ///< as gpt4o, runs of Han characters apart from words, and no slashes behind symbols
+  afmoe,         ///< digits by three from the right, runs of one script, then as deepseek_v3's last stage
 };
 
 inline constexpr std::size_t most_stages = 6;
@@ -352,9 +373,10 @@ inline constexpr auto pretokenizer_stages = [] {
       stages{run<is_line_end, 1>, spaced_run<is_cased>, spaced_run<is_deepseek_mark>, last_space, run<is_asian>,
              run<is_number, 1>},
       stages{o200k_piece<o200k_form{.slashes = false, .han = true}>},
+      stages{run<is_digit>, leading_digits, run<is_digit, 3>, script_run, deepseek_piece},
   };
 }();
-static_assert(pretokenizer_stages.size() == static_cast<std::size_t>(pretokenizer::kimi_k2) + 1);
+static_assert(pretokenizer_stages.size() == static_cast<std::size_t>(pretokenizer::afmoe) + 1);
 
 /// Calls put(piece) for each piece of `text` in order; the pieces joined are the text, and none is empty.
 template <class Emit>

@@ -94,6 +94,7 @@ inline constexpr auto pretokenizer_names = std::to_array<pretokenizer_name>({
     {"ufakzeka", pretokenizer::ufakzeka},
     {"deepseek-llm", pretokenizer::deepseek_llm},
     {"kimi-k2", pretokenizer::kimi_k2},
+    {"afmoe", pretokenizer::afmoe},  // llama.cpp takes other numbers for digits, and joins runs of several scripts
 });
 
 /// The row with this name; null where there is none.
@@ -131,6 +132,10 @@ inline std::string llama3_expression(std::string_view digits) {
 inline constexpr std::string_view gpt2_expression =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 inline constexpr std::string_view each_number = R"(\p{N})", three_numbers = R"(\p{N}{1,3})";
+/// The last expression of DeepSeek-V3.
+inline constexpr std::string_view deepseek_expression =
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
+    "?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+";
 
 /// The expressions of a pre-tokenizer's Split steps, in order. Single digits are written as \p{N}, a ByteLevel step as
 /// its expression.
@@ -154,9 +159,7 @@ struct split_expressions {
       {pretokenizer::gpt4o, {o200k_expression(contractions, three_numbers)}},
       {pretokenizer::tekken, {o200k_expression("", each_number)}},
       {pretokenizer::deepseek_v3,
-       {std::string(three_numbers), "[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+",
-        "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
-        "?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"}},
+       {std::string(three_numbers), "[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+", std::string(deepseek_expression)}},
       {pretokenizer::deepseek_coder,
        {"[\r\n]", R"(\s?\p{L}+)", R"(\s?\p{P}+)", "[\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+",
         std::string(each_number)}},
@@ -168,6 +171,13 @@ struct split_expressions {
        {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\r\n]+|\\s*[\r\n]+|"
         "\\s+(?!\\S)|\\s+"}},
       {pretokenizer::minicpm5, {std::string(three_numbers), llama3_expression(R"(\p{N}+)")}},
+      {pretokenizer::afmoe,  // chunks of 510 digits from the right have the groups of three that the whole run has
+       {R"(\p{Nd}{1,510}(?=(?>\p{Nd}{510})*(?:\P{Nd}|$))|\G\p{Nd}{510})", R"(\A\p{Nd}{1,2}(?=\p{Nd}{3}+\z))",
+        R"(\A\p{Nd}{3}|\G\p{Nd}{3})",
+        R"((?:[\u4E00-\u9FFF\u3040-\u309F\u30A0-\u30FF\u3400-\u4DBF\uf900-\uFAFF\uFF65-\uFF9F\u2F00-\u2FDF]+|)"
+        R"([\u0E00-\u0E7F]+|[\u0E80-\u0EFF]+|[\u1780-\u17FF]+|[\u1000-\u109F\uAA60-\uAA7F\uA9E0-\uA9FF]+|)"
+        R"([\uAC00-\uD7AF\u1100-\u11FF]+))",
+        std::string(deepseek_expression)}},
       {pretokenizer::ufakzeka,
        {R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}},
   };

@@ -25,6 +25,11 @@ struct renamed_key {
 };
 /// Keys of config.json that some models name otherwise.
 inline constexpr auto renamed_keys = std::to_array<renamed_key>({
+    {"afmoe", "num_dense_layers", "first_k_dense_replace"},
+    {"afmoe", "num_shared_experts", "n_shared_experts"},
+    {"afmoe", "route_norm", "norm_topk_prob"},
+    {"afmoe", "route_scale", "routed_scaling_factor"},
+    {"afmoe", "global_attn_every_n_layers", "sliding_window_pattern"},
     {"chatglm", "num_layers", "num_hidden_layers"},
     {"chatglm", "padded_vocab_size", "vocab_size"},
     {"chatglm", "ffn_hidden_size", "intermediate_size"},
@@ -61,6 +66,11 @@ struct required_value {
 };
 /// Keys of config.json whose other values the library does not compute.
 inline constexpr auto required_values = std::to_array<required_value>({
+    {"afmoe", "mup_enabled", "true", true},  // false: rows of the embedding have no factor
+    {"afmoe", "route_norm", "true"},         // transformers does not read it
+    {"afmoe", "score_func", R"("sigmoid")"},
+    {"afmoe", "num_expert_groups", "1"},
+    {"afmoe", "num_limited_groups", "1"},
     {"chatglm", "rmsnorm", "true"},                      // false: LayerNorms
     {"chatglm", "post_layer_norm", "true"},              // false: no norm behind the last layer
     {"chatglm", "multi_query_attention", "true", true},  // false: another number of key heads
@@ -119,6 +129,12 @@ constexpr bool has_dense_in_front(const family& of) { return has_shared_experts(
 
 /// Rules for keys of these configs, beside hf_key_rules.
 inline constexpr config_key_rule renamed_key_rules[] = {
+    {"mup_enabled", config_key_use::read, "afmoe"},
+    {"score_func", config_key_use::read, "afmoe"},
+    {"num_expert_groups", config_key_use::read, "afmoe"},
+    {"num_limited_groups", config_key_use::read, "afmoe"},
+    {"use_grouped_mm", config_key_use::harmless},      // how experts are computed
+    {"load_balance_coeff", config_key_use::harmless},  // for training
     {"rmsnorm", config_key_use::read, "chatglm"},
     {"post_layer_norm", config_key_use::read, "chatglm"},
     {"multi_query_attention", config_key_use::read, "chatglm"},

@@ -2,7 +2,7 @@
 // Names of tensors in folders that do not have transformers' usual names: a row for each spelling. Source: the modeling
 // files of zai-org/glm-4-9b-chat, LGAI-EXAONE/EXAONE-3.5-2.4B-Instruct, internlm/internlm2_5-7b and
 // baichuan-inc/Baichuan-7B, inclusionAI/Ling-lite and Ling-mini-2.0; transformers, models/minimax_m2,
-// models/hunyuan_v1_moe and models/falcon_h1.
+// models/afmoe, models/hunyuan_v1_moe and models/falcon_h1.
 #pragma once
 
 #include <array>
@@ -24,6 +24,17 @@ struct renamed_tensors {
 };
 /// The model_types whose tensors have names of their own.
 inline constexpr auto renamed_rows = std::to_array<renamed_tensors>({
+    {.type = architecture::afmoe,
+     .model_type = "afmoe",
+     .written = true,
+     .names = {"layers.",
+               {{{"self_attn.gate_proj", "attn_gate"},
+                 {"post_attention_layernorm", "post_attention_norm"},
+                 {"pre_mlp_layernorm", "ffn_norm"},
+                 {"post_mlp_layernorm", "post_ffw_norm"},
+                 {"mlp.router.gate", "ffn_gate_inp"}}},
+               {},
+               "model."}},
     {.type = architecture::chatglm,
      .model_type = "chatglm",
      .written = false,  // q, k and v are one matrix

@@ -254,6 +254,12 @@ inline void add_dense_products(const decoder_config& c, std::vector<tensor_rule>
   out.push_back({"dense_3.weight", tensor_role::matrix, c.hidden_size, c.dense_features});
 }
 
+/// The matrix of attention's gate; empty where attention has none.
+constexpr std::string_view attention_gate(const family& of) {
+  if (of.gated_attention) return "attn_gate";
+  return of.recurrent == recurrence::delta_net ? "attn_q_gate" : "";
+}
+
 /// Adds a tensor of a layer, and what belongs to a matrix: the scale of ternary codes, and a norm of its own.
 inline void add_tensor(const decoder_config& c, const std::string& stem, tensor_rule rule,
                        std::vector<tensor_rule>& out) {
@@ -313,7 +319,7 @@ inline void add_tensor(const decoder_config& c, const std::string& stem, tensor_
       add_latent(c, out, add);
     } else {
       add("attn_q", matrix, q, hidden);
-      if (facts.recurrent == recurrence::delta_net) add("attn_q_gate", matrix, q, hidden);
+      if (const std::string_view gate = attention_gate(facts); !gate.empty()) add(gate, matrix, q, hidden);
       add_own("attn_k", matrix, kv, hidden);
       if (!c.attention_k_eq_v || windowed) add_own("attn_v", matrix, kv, hidden);
       if (has_qkv_biases(c)) {

@@ -44,20 +44,24 @@ struct delta_net {
   }
 };
 
-/// self_attention with norms of the heads of q and k, multiplied by sigmoid(W_g x). Adds the tensor attn_q_gate.
+/// self_attention with norms of the heads of q and k, multiplied by sigmoid(W_g x). Adds the tensor W_g, attn_q_gate or
+/// another one.
 /// @shape  as self_attention
 template <dtype W, dtype A = input_type<W>>
 struct gated_attention {
-  self_attention<W, A, qk_norm::rms> attention;  ///< without the gate
+  self_attention<W, A, qk_norm::rms> attention;    ///< without the gate
+  std::string_view weight = "attn_q_gate.weight";  ///< W_g's name
 
   /// Takes sizes and epsilon from a config.
   constexpr gated_attention(const decoder_config& c) : attention(c) {}  // NOLINT: a config is what describes it
+  /// Attention of one kind of layer.
+  constexpr gated_attention(const decoder_config& c, const attention_reach& reach, std::string_view gate)
+      : attention(c, reach), weight(gate) {}
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const std::uint32_t heads = attention.num_attention_heads, wide = attention.head_dim;
     const ir::value_id y = attention.forward(t, x);
-    const ir::value_id gate = t.matmul(activations<A>(t, x, "attn_q_gate.weight"), "attn_q_gate.weight", heads * wide,
-                                       attention.hidden_size, W);
+    const ir::value_id gate = t.matmul(activations<A>(t, x, weight), weight, heads * wide, attention.hidden_size, W);
     return t.head_gate(y, gate, {}, 0, wide, true);
   }
 };

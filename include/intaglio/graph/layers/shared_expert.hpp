@@ -91,6 +91,15 @@ constexpr ir::router_gate router_gate_of(const decoder_config& c) {
           c.topk_group};
 }
 
+/// The mixture of a config whose experts are gated units. Tensors ffn_gate_inp, ffn_gate_exps, ffn_up_exps and
+/// ffn_down_exps. @tparam R type of the router's matrix
+template <dtype W, dtype R = dtype::f32>
+constexpr auto mixture_of(const decoder_config& c) {
+  return moe{linear<R>{"ffn_gate_inp.weight", c.hidden_size, c.num_local_experts},
+             gated_experts<W>{c.hidden_size, c.intermediate_size, c.num_local_experts, c.hidden_act},
+             c.num_experts_per_tok, !c.norm_topk_prob, router_gate_of(c)};
+}
+
 /// The FFN sublayer of a block: a gated unit or, where the config has experts, a mixture. A mixture may have a shared
 /// expert, whose result has a gate in some families. Tensors ffn_norm or another norm, ffn_gate, ffn_up and ffn_down,
 /// or the tensors of the mixture.
@@ -109,9 +118,7 @@ struct ffn_or_mixture {
       return residual(norm | gated_ffn<W>{c->hidden_size, width, c->hidden_act} |
                       linear<W>{"ffn_down.weight", width, c->hidden_size})
           .forward(t, x);
-    const moe experts{linear<R>{"ffn_gate_inp.weight", c->hidden_size, c->num_local_experts},
-                      gated_experts<W>{c->hidden_size, c->intermediate_size, c->num_local_experts, c->hidden_act},
-                      c->num_experts_per_tok, !c->norm_topk_prob, router_gate_of(*c)};
+    const auto experts = mixture_of<W, R>(*c);
     if (c->shared_expert_intermediate_size == 0) return residual(norm | experts).forward(t, x);
     if (has_shared_expert(family_of(c->model_type)))
       return residual_moe_with_shared<W, std::remove_const_t<decltype(experts)>>{
