@@ -28,7 +28,8 @@ void main() {
   if (token >= state.at[state_count]) return;
   for (uint i = gl_GlobalInvocationID.x; i < quads; i += gl_NumWorkGroups.x * workgroup_size) {
     vec4 g = float_quad(gate, first + i), u = float_quad(up, token * (up_stride / 4u) + i), y;
-    if (biased != 0u) {
+    vec4 own = biased == 3u ? float_quad(gate_bias, 0u) : vec4(0.0);  // the layer's parameters
+    if (biased == 1u || biased == 2u) {
       uint at = i;
       if (biased == 1u) {  // the biases of the token's experts
         uint part = quads / experts_used;
@@ -39,8 +40,9 @@ void main() {
       u = biased_up;
     }
     for (uint k = 0u; k < 4u; ++k) {
-      precise float scaled = scale * activation(scale == 1.0 ? g[k] : g[k] / scale, u[k]);
-      y[k] = scaled;
+      float act = activation(scale == 1.0 ? g[k] : g[k] / scale, biased == 3u ? own.w : u[k]);
+      precise float scaled = scale * act, sided = (g[k] > 0.0 ? own.x : own.y) * act + own.z * g[k];
+      y[k] = biased == 3u ? sided : scaled;
     }
     FloatQuads(output_).at[first + i] = y;
   }

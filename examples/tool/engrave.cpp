@@ -63,7 +63,7 @@ std::string enumerator(architecture value) {
 }
 std::string_view enumerator(rope_type value) { return value == rope_type::plain ? "plain" : name(value); }
 std::string_view enumerator(activation value) {
-  constexpr std::string_view names[] = {"relu_squared", "silu", "gelu_tanh", "gelu"};
+  constexpr std::string_view names[] = {"relu_squared", "silu", "gelu_tanh", "gelu", "xielu"};
   static_assert(std::size(names) == static_cast<std::size_t>(last_activation) + 1);
   return names[static_cast<std::size_t>(value)];
 }

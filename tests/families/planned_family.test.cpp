@@ -124,6 +124,8 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::minicpm4_05b, dtype::bf16>();
   check_in<models::xverse_7b, dtype::q4_0>();
   check_in<models::xverse_13b, dtype::q4_k>();
+  check_in<models::apertus_8b, dtype::q4_k>();
+  check_in<models::apertus_70b, dtype::q8_0>();
   check_in<models::baichuan_7b, dtype::q8_0>();
   check_in<models::orion_14b, dtype::q4_k>();
   check_in<models::qwen25_05b, dtype::q8_0>();

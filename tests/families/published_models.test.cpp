@@ -137,6 +137,8 @@ constexpr std::array counted_models{
     counted_model{"minicpm4_05b", 433'873'920},
     counted_model{"xverse_7b", 7'299'846'144},
     counted_model{"xverse_13b", 13'715'031'040},
+    counted_model{"apertus_8b", 8'053'338'240},
+    counted_model{"apertus_70b", 70'599'864'640},
     counted_model{"baichuan_7b", 7'000'559'616},
     counted_model{"orion_14b", 14'498'703'360},
     counted_model{"command_r_35b", 34'980'831'232},

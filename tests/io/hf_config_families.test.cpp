@@ -4,6 +4,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include "hf_config_texts.hpp"
+#include "intaglio/models/apertus.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using namespace intaglio;
@@ -309,4 +310,29 @@ TEST_CASE("hf_config: a gpt-oss and a Gemma 2, with transformers' defaults") {
   CHECK(read(read_as("gemma2", R"(,"final_logit_softcapping":null)")).config.final_logit_softcapping == 0.f);
   CHECK_THAT(refusal(read_as("gemma2", R"(,"attn_logit_softcapping":-1.0)")),
              ContainsSubstring("attn_logit_softcapping: expected a number above 0"));
+}
+
+TEST_CASE("hf_config: a config of Apertus 8B, and an activation that is not its own") {
+  const auto with = [](const std::string& act) {
+    return R"({"architectures":["ApertusForCausalLM"],"attention_bias":false,"attention_dropout":0.0,"bos_token_id":1,)"
+           R"("dtype":"bfloat16","eos_token_id":68,"hidden_act":")" +
+           act +
+           R"(","hidden_dropout":0.0,"hidden_size":4096,"initializer_range":0.02,"intermediate_size":21504,)"
+           R"("max_position_embeddings":65536,"mlp_bias":false,"model_type":"apertus","num_attention_heads":32,)"
+           R"("num_hidden_layers":32,"num_key_value_heads":8,"pad_token_id":3,"post_norm":false,"qk_norm":true,)"
+           R"("rms_norm_eps":1e-05,"rope_scaling":{"factor":8.0,"high_freq_factor":4.0,"low_freq_factor":1.0,)"
+           R"("original_max_position_embeddings":8192,"rope_type":"llama3","type":"llama3"},"rope_theta":12000000,)"
+           R"("tie_word_embeddings":false,"use_cache":true,"vocab_size":131072})";
+  };
+  const io::hf_config found = read(with("xielu"));
+  CHECK(found.warnings == std::vector<std::string>{});
+  decoder_config stated = found.config;
+  stated.tie_word_embeddings = found.tie_word_embeddings.value();
+  CHECK(io::config_differences(models::apertus_8b_config, stated) == std::vector<std::string>{});
+  CHECK_THAT(refusal(with("silu")), ContainsSubstring("hidden_act: expected xielu, found 'silu'"));
+  CHECK_THAT(refusal(with("xIELU")), ContainsSubstring("hidden_act: expected xielu, found 'xIELU'"));
+  const std::string llama = R"({"model_type":"llama","hidden_size":64,"intermediate_size":96,"num_hidden_layers":1,)"
+                            R"("num_attention_heads":4,"vocab_size":100,"max_position_embeddings":64,)"
+                            R"("rms_norm_eps":1e-5,"hidden_act":"xielu"})";
+  CHECK_THAT(refusal(llama), ContainsSubstring("hidden_act: expected relu2, silu or gelu_pytorch_tanh, found 'xielu'"));
 }

@@ -18,6 +18,9 @@ TEST_CASE("tensors of renamed families have GGUF's names", "[io]") {
   CHECK(gguf_name("model.layers.7.attention.wqkv.weight", architecture::internlm2) == "blk.7.attn_qkv.weight");
   CHECK(gguf_name("model.layers.2.self_attn.W_pack.weight", architecture::baichuan) == "blk.2.attn_qkv.weight");
   CHECK(gguf_name("model.layers.2.self_attn.o_proj.weight", architecture::baichuan) == "blk.2.attn_output.weight");
+  CHECK(gguf_name("model.layers.2.attention_layernorm.weight", architecture::apertus) == "blk.2.attn_norm.weight");
+  CHECK(gguf_name("model.layers.2.feedforward_layernorm.weight", architecture::apertus) == "blk.2.ffn_norm.weight");
+  CHECK(gguf_name("model.layers.2.self_attn.q_norm.weight", architecture::apertus) == "blk.2.attn_q_norm.weight");
   CHECK(gguf_name("model.norm.weight", architecture::xverse) == "output_norm.weight");
   CHECK(gguf_name("model.final_layernorm.weight", architecture::falcon_h1) == "output_norm.weight");
   CHECK(gguf_name("model.layers.7.pre_ff_layernorm.weight", architecture::falcon_h1) == "blk.7.ffn_norm.weight");

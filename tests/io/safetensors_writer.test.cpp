@@ -43,6 +43,20 @@ TEST_CASE("safetensors_writer: what was written is read back", "[safetensors]") 
   }
 }
 
+TEST_CASE("safetensors_writer: a tensor without dimensions holds one number", "[safetensors]") {
+  const temporary_folder folder;
+  safetensors_writer out(folder / "out.safetensors");
+  out.add_tensor("beta", dtype::f32, {});
+  CHECK(out.data_bytes() == 4);
+  out.begin();
+  constexpr std::array half{0.5f};
+  out.write(std::as_bytes(std::span(half)));
+  out.finish();
+  const safetensors_file file{mapped_file(folder / "out.safetensors")};
+  REQUIRE(file.tensors().size() == 1);
+  CHECK((file.tensors()[0].shape.empty() && file.tensors()[0].bytes == 4));
+}
+
 TEST_CASE("safetensors_writer: what the format does not hold is refused", "[safetensors]") {
   const temporary_folder folder;
   const std::array<std::uint64_t, 1> some{4}, none{0}, endless{std::uint64_t{1} << 63};

@@ -140,3 +140,40 @@ TEST_CASE("gated adds the biases that all tokens have, to what is activated with
     CHECK(std::abs(expected[i] - gelu) < 1e-6);
   }
 }
+
+TEST_CASE("gated multiplies each side of xIELU by a layer's factor and adds a part of the input", "[kernels]") {
+  kernel_device on;
+  random_numbers random(15);
+  constexpr std::uint32_t tokens = 3, room = 4, width = 76;
+  const shader::activation_function act = shader::ungated_function(activation::xielu);
+  std::vector<float> x = random.floats(room * width, -6, 6);
+  for (std::size_t i = 0; i < 40; ++i) x[5 * i] *= i % 2 == 0 ? 1e-4f : 40.f;
+  x[7] = 0, x[8] = -0.f;
+  const float limit = GENERATE(-1e-6f, -0.25f);  // of the exponent; larger inputs are on a line
+  const std::vector<float> own{0.75f, 0.875f, 0.5f, limit};
+  std::vector<float> expected(x.size());
+  reference::gated_by_parameters(*act, x, own, expected);
+  for (const std::uint32_t subgroups : on.widths()) {
+    const auto values = on.filled(x), parameters = on.filled(own), state = on.filled(fresh_state(5, tokens, room, 64));
+    on.run(kernels::kernel::gated, subgroups,
+           {{"width", width},
+            {"scale", 1.f},
+            {"up_stride", width},
+            {"biased", 3u},
+            {"experts_used", 1u},
+            {"activation", act}},
+           {{"gate", &values}, {"up", &values}, {"output", &values}, {"state", &state}, {"gate_bias", &parameters}},
+           {2, room, 1});
+    const auto found = values.read<float>();
+    constexpr std::size_t count = std::size_t{tokens} * width;
+    CHECK_SAME(on, std::vector<float>(found.begin(), found.begin() + count),
+               std::vector<float>(expected.begin(), expected.begin() + count));
+    CHECK(std::equal(found.begin() + count, found.end(), x.begin() + count));
+  }
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double in = x[i], curve = (std::expm1((std::min)(in, double{limit})) - in) * 0.875 + 0.5 * in,
+                 exact = in > 0 ? 0.75 * in * in + 0.5 * in : curve;
+    INFO(in);
+    CHECK(std::abs(expected[i] - exact) <= 4e-7 * (std::abs(exact) + std::abs(in)));
+  }
+}

@@ -307,7 +307,8 @@ def write_tokenizer(folder):
 
 
 def write_gguf(path, architecture, keys, tensors, words=None):
-    """@param words keys of the tokenizer besides"""
+    """@param keys one that begins with a dot has no architecture in front
+    @param words keys of the tokenizer besides"""
     text = lambda s: struct.pack("<Q", len(s.encode())) + s.encode()
 
     def value(v):
@@ -322,7 +323,8 @@ def write_gguf(path, architecture, keys, tensors, words=None):
             return struct.pack("<IIQ", 9, code, len(v)) + struct.pack(f"<{len(v)}{letter}", *v)
         return struct.pack("<II", 4, v) if isinstance(v, int) else struct.pack("<I", 8) + text(v)
 
-    pairs = [("general.architecture", architecture)] + [(f"{architecture}.{k}", v) for k, v in keys.items()]
+    pairs = [("general.architecture", architecture)] + [
+        (k[1:] if k[0] == "." else f"{architecture}.{k}", v) for k, v in keys.items()]
     pairs += [(f"tokenizer.ggml.{k}", v) for k, v in {
         "model": "gpt2", "pre": "gpt-2", "tokens": TOKENS, "merges": MERGES, "eos_token_id": VOCABULARY - 1,
         "token_type": [3 if t.startswith("<|") else 1 for t in TOKENS], **(words or {})}.items()]

@@ -64,6 +64,7 @@ enum class architecture : std::uint8_t {
   hunyuan_moe,
   minicpm,
   xverse,
+  apertus,
   baichuan,
   bailingmoe,
   bailingmoe2,
@@ -83,10 +84,11 @@ enum class architecture : std::uint8_t {
 };
 /// The last enumerator, for tables by architecture.
 inline constexpr architecture last_architecture = architecture::orion;
-/// Activations of gated feed-forward units that a config.json names.
-enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh, gelu };
+/// Activations of feed-forward units that a config.json names. xielu has parameters of each layer, and units with it
+/// have no gate.
+enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh, gelu, xielu };
 /// The last enumerator, for tables by activation.
-inline constexpr activation last_activation = activation::gelu;
+inline constexpr activation last_activation = activation::xielu;
 /// How a mixture's router scores an expert from its logit.
 enum class expert_score : std::uint8_t {
   logit,        ///< the logit: the largest ones are chosen, and an expert's weight is a softmax over the chosen ones or
@@ -296,22 +298,22 @@ struct decoder_config {
 /// The name of an architecture, as config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
   constexpr std::string_view names[] = {
-      "bitnet",        "llama",       "gemma3",       "qwen3",         "qwen3moe",   "qwen2",       "smollm3",
-      "granite",       "olmo2",       "phi3",         "lfm2",          "gemma2",     "gemma4",      "gemma3n",
-      "gpt-oss",       "qwen35",      "qwen3next",    "granitehybrid", "nemotron_h", "bert",        "nomic-bert",
-      "granitemoe",    "olmoe",       "qwen35moe",    "lfm2moe",       "gemma",      "arcee",       "seed_oss",
-      "mistral3",      "exaone4",     "qwen2moe",     "ernie4_5",      "glm4moe",    "glm4",        "gemma-embedding",
-      "hunyuan-dense", "modern-bert", "ernie4_5-moe", "eurobert",      "deepseek2",  "chatglm",     "exaone",
-      "internlm2",     "deepseek",    "dots1",        "afmoe",         "minimax-m2", "hunyuan-moe", "minicpm",
-      "xverse",        "baichuan",    "bailingmoe",   "bailingmoe2",   "falcon-h1",  "command-r",   "cohere2",
-      "starcoder2",    "stablelm",    "nemotron",     "phi2",          "gptneox",    "falcon",      "gpt2",
-      "olmo",          "starcoder",   "orion"};
+      "bitnet",        "llama",       "gemma3",       "qwen3",         "qwen3moe",    "qwen2",       "smollm3",
+      "granite",       "olmo2",       "phi3",         "lfm2",          "gemma2",      "gemma4",      "gemma3n",
+      "gpt-oss",       "qwen35",      "qwen3next",    "granitehybrid", "nemotron_h",  "bert",        "nomic-bert",
+      "granitemoe",    "olmoe",       "qwen35moe",    "lfm2moe",       "gemma",       "arcee",       "seed_oss",
+      "mistral3",      "exaone4",     "qwen2moe",     "ernie4_5",      "glm4moe",     "glm4",        "gemma-embedding",
+      "hunyuan-dense", "modern-bert", "ernie4_5-moe", "eurobert",      "deepseek2",   "chatglm",     "exaone",
+      "internlm2",     "deepseek",    "dots1",        "afmoe",         "minimax-m2",  "hunyuan-moe", "minicpm",
+      "xverse",        "apertus",     "baichuan",     "bailingmoe",    "bailingmoe2", "falcon-h1",   "command-r",
+      "cohere2",       "starcoder2",  "stablelm",     "nemotron",      "phi2",        "gptneox",     "falcon",
+      "gpt2",          "olmo",        "starcoder",    "orion"};
   static_assert(sizeof(names) / sizeof(names[0]) == static_cast<std::size_t>(last_architecture) + 1);
   return names[static_cast<std::size_t>(value)];
 }
 /// The name of an activation, as config.json's hidden_act spells it.
 constexpr std::string_view name(activation value) {
-  constexpr std::string_view names[] = {"relu2", "silu", "gelu_pytorch_tanh", "gelu"};
+  constexpr std::string_view names[] = {"relu2", "silu", "gelu_pytorch_tanh", "gelu", "xielu"};
   static_assert(sizeof(names) / sizeof(names[0]) == static_cast<std::size_t>(last_activation) + 1);
   return names[static_cast<std::size_t>(value)];
 }

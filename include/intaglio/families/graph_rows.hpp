@@ -11,6 +11,7 @@
 #include "intaglio/core/family.hpp"
 #include "intaglio/ir/trace.hpp"
 #include "intaglio/models/afmoe.hpp"
+#include "intaglio/models/apertus.hpp"
 #include "intaglio/models/arcee.hpp"
 #include "intaglio/models/baichuan.hpp"
 #include "intaglio/models/bailingmoe.hpp"
@@ -214,6 +215,7 @@ inline constexpr auto graph_rows = std::to_array<graph_row>({
     {architecture::hunyuan_moe, trace_headed<models::mixtral_graph<any_codec, dtype::f32, graph::qk_norm::rms_turned>>},
     {architecture::minicpm, trace_llama<>},
     {architecture::xverse, trace_llama<>},
+    {architecture::apertus, trace_headed<models::apertus_graph<any_codec>>},
     {architecture::baichuan, trace_llama<>},
     {architecture::bailingmoe, trace_headed<models::ernie4_5_moe_graph<any_codec>>},
     {architecture::bailingmoe2, trace_headed<models::dots1_graph<any_codec>>},

@@ -149,6 +149,8 @@ inline constexpr std::array published_models{
     coded_entry<models::minicpm4_05b>(),
     coded_entry<models::xverse_7b>(),
     coded_entry<models::xverse_13b>(),
+    coded_entry<models::apertus_8b>(),
+    coded_entry<models::apertus_70b>(),
     coded_entry<models::baichuan_7b>(),
     coded_entry<models::orion_14b>(),
     coded_entry<models::glm_45_air>(),

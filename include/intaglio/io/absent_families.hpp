@@ -28,7 +28,7 @@ inline constexpr auto absent_families = std::to_array<absent_family>({
     {"mpt bloom jina-bert-v2", "attention biased by distance (ALiBi)"},
     {"jina-bert-v3 xlm-roberta-flash", "rotation in an XLM-RoBERTa, with adapters by task"},
     {"hunyuan hunyuan_vl", "layers that share keys and values, or positions of images"},
-    {"apertus", "the activation xIELU"},
+    {"apertus1p5 apertus1p5_text", "a head with fewer rows than the embedding"},
     {"neo-bert", "RMSNorms in front of the sublayers of an encoder"},
     {"nomic-bert-moe", "experts in an encoder"},
     {"t5 t5encoder bart mbart whisper t5gemma", "an encoder in front of a decoder"},

@@ -48,6 +48,11 @@ class checkpoint_builder {
   const mapped_file* adopt(mapped_file file) {
     return out_.files_.emplace_back(std::make_unique<mapped_file>(std::move(file))).get();
   }
+  /// Keeps bytes that are in no file, for tensors of them. @param name what messages call them
+  const mapped_file* hold(std::vector<std::byte> bytes, std::string name) {
+    out_.held_.push_back(std::move(bytes));
+    return adopt(mapped_file::from_memory(out_.held_.back(), std::move(name)));
+  }
   /// Adds a tensor of the file under its GGUF name.
   void add(checkpoint_tensor tensor) {
     const std::string name = tensor.stored.name;

@@ -309,6 +309,7 @@ class checkpoint {
       multiply_rows(tensor.factors, row0 + done, stored.columns, values);
       if (tensor.addend != 0.f)
         for (float& value : values) value += tensor.addend;
+      if (tensor.xielu) xielu_factors(values);
       if (tensor.negative_exp)
         for (float& value : values) value = -std::exp(value);
       for (const low_rank_addend& each : tensor.added)

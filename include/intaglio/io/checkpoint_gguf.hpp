@@ -19,6 +19,7 @@
 #include "intaglio/io/gguf_config.hpp"
 #include "intaglio/io/gguf_vocabulary.hpp"
 #include "intaglio/io/hf_names.hpp"
+#include "intaglio/io/xielu_parameters.hpp"
 
 namespace intaglio::io {
 
@@ -51,6 +52,7 @@ namespace intaglio::io {
     throw file_error(file.path(), tokens->offset, "tokenizer.ggml.tokens has more tokens than the embedding has rows",
                      "at most " + std::to_string(config.config().vocab_size), std::to_string(tokens->count));
   builder.vocabulary() = gguf_vocabulary(file);
+  if (config.config().hidden_act == activation::xielu) read_xielu(file, builder);
   const std::vector<gguf_tensor> tensors = file.tensors();
   std::vector<const mapped_file*> files;
   for (gguf_part& part : std::move(file).release_parts())

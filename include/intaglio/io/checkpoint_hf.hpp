@@ -21,13 +21,15 @@
 #include "intaglio/io/sentencepiece_model.hpp"
 #include "intaglio/io/tiktoken_list.hpp"
 #include "intaglio/io/torch_model.hpp"
+#include "intaglio/io/xielu_parameters.hpp"
 
 namespace intaglio::io {
 
 /// Adds the tensors of a folder to a builder, under GGUF's names.
 class hf_tensor_collector {
  public:
-  hf_tensor_collector(checkpoint_builder& builder, const hf_config& config) : builder_(builder), config_(config) {}
+  hf_tensor_collector(checkpoint_builder& builder, const hf_config& config)
+      : builder_(builder), config_(config), xielu_(config.config.num_hidden_layers) {}
 
   /// Notes the head of an encoder that gives one number. It is read; other heads are not.
   void has_score(score_layers head) { score_ = head; }
@@ -44,6 +46,7 @@ class hf_tensor_collector {
       }
     }
     const std::string shown = printable(tensor.name, 100);
+    if (is_parameter(tensor, file)) return;
     if (family_of(config_.config.model_type).block_biases)
       if (const auto at = tensor.name.find(own_experts); at != std::string::npos)
         return add_all_experts(tensor, file, tensor.name.substr(0, at), tensor.name.substr(at + own_experts.size()));
@@ -102,6 +105,7 @@ class hf_tensor_collector {
         builder_.fault("experts of " + printable(name, 100) + ": expected blocks and scales, found one of them");
       else builder_.add(std::move(parts));
     }
+    if (config_.config.hidden_act == activation::xielu) xielu_.finish(builder_);
     if (heads_ != 0)
       builder_.warn(std::to_string(heads_) + " tensors of heads are not read: embeddings are made of states");
     if (drafts_ != 0) builder_.warn(draft_warning(drafts_));
@@ -260,18 +264,39 @@ class hf_tensor_collector {
                   file, tensor.offset, tensor.bytes / its.parts};
   }
 
+  /// Notes a parameter of xIELU. @return whether the tensor is one
   template <class Tensor>
-  void add_scale(const Tensor& tensor, const mapped_file* file, const std::string& name) {
+  bool is_parameter(const Tensor& tensor, const mapped_file* file) {
+    const auto at = config_.config.hidden_act == activation::xielu ? xielu_number_of(tensor.name) : std::nullopt;
+    if (!at) return false;
+    if (const auto value = number_of(tensor, file, "parameter"); value && !xielu_.note(*at, *value))
+      builder_.fault("not part of the model: " + printable(tensor.name, 100));
+    return true;
+  }
+  /// Reads a tensor of one number; absent after a fault. @param what it is, for messages
+  template <class Tensor>
+  std::optional<float> number_of(const Tensor& tensor, const mapped_file* file, std::string_view what) {
     const bool one = tensor.shape.empty() || (tensor.shape.size() == 1 && tensor.shape[0] == 1);
-    const bool plain = *tensor.type == dtype::f32 || *tensor.type == dtype::f16 || *tensor.type == dtype::bf16;
-    if (!one || !plain)
-      return builder_.fault("scale " + printable(tensor.name, 100) + ": expected one f32, f16 or bf16, found " +
-                            std::string(tensor.stored_type) + " " + shape_text(tensor.shape));
+    const bool plain =
+        tensor.type && (*tensor.type == dtype::f32 || *tensor.type == dtype::f16 || *tensor.type == dtype::bf16);
+    if (!one || !plain) {
+      builder_.fault(std::string(what) + " " + printable(tensor.name, 100) + ": expected one f32, f16 or bf16, found " +
+                     std::string(tensor.stored_type) + " " + shape_text(tensor.shape));
+      return std::nullopt;
+    }
     std::array<std::byte, 4> bytes{};
     const auto stored = std::span(bytes).first(info(*tensor.type).block_bytes);
     file->read(tensor.offset, stored);
     float value = 0.f;
     decode_row(*tensor.type, stored, {&value, 1});
+    return value;
+  }
+
+  template <class Tensor>
+  void add_scale(const Tensor& tensor, const mapped_file* file, const std::string& name) {
+    const std::optional<float> read = number_of(tensor, file, "scale");
+    if (!read) return;
+    const float value = *read;
     const float multiplier = config_.scale_divides ? 1.f / value : value;
     if (!(value > 0.f) || !std::isfinite(value) || !std::isfinite(multiplier))
       throw file_error(file->path(), tensor.offset, "tensor '" + printable(tensor.name, 70) + "'",
@@ -285,6 +310,7 @@ class hf_tensor_collector {
   std::map<std::string, checkpoint_tensor> split_experts_;  ///< as experts_, for MXFP4
   std::map<std::string, checkpoint_tensor> experts_;        ///< by GGUF's name, as far as their parts were read
   std::vector<std::pair<std::string, scale>> scales_;
+  xielu_collector xielu_;
   std::size_t vision_ = 0, heads_ = 0, drafts_ = 0;
   score_layers score_ = score_layers::none;
 };

@@ -2,6 +2,7 @@
 // A tensor of an opened model: where its bytes are, and how reading transforms them.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -47,6 +48,14 @@ struct low_rank_addend {
   }
 };
 
+/// Turns the parameters of xIELU, alpha_p, alpha_n, beta and eps, into its factors: those above and up to 0 are above 0
+/// and beta by the softplus.
+inline void xielu_factors(std::span<float> values) {
+  const auto softplus = [](float x) { return x > 20.f ? double{x} : std::log1p(std::exp(double{x})); };
+  values[1] = static_cast<float>(double{values[2]} + softplus(values[1]));
+  values[0] = static_cast<float>(softplus(values[0]));
+}
+
 /// A tensor of the model. `stored.name` is GGUF's name, `stored_name` the file's. stored.type is u8 for Hugging Face's
 /// packed matrices.
 struct checkpoint_tensor {
@@ -58,6 +67,7 @@ struct checkpoint_tensor {
   float factor = 1.f;                 ///< further factor of a ternary matrix
   float addend = 0.f;         ///< added to every value on reading (Gemma's norms in Hugging Face form hold w for 1 + w)
   bool negative_exp = false;  ///< every value x is read as -exp(x) (A_log of delta rules in Hugging Face form)
+  bool xielu = false;  ///< the parameters of xIELU, as files have them; reading gives its factors (xielu_factors)
   std::uint32_t rows_in_pairs = 0;   ///< head_dim where rows 2i and 2i + 1 of a head are rotated together (RoPE of
                                      ///< Meta's files, GGUF llama); reading reorders them
   std::uint32_t rotary_dim = 0;      ///< with rows_in_pairs: number of rows of a head that are rotated, the first ones,
@@ -76,7 +86,7 @@ struct checkpoint_tensor {
   std::vector<row_factor> factors;  ///< of the rows, in the order of the file; empty: all are 1
 
   /// Whether the values are the stored ones.
-  bool is_as_stored() const { return addend == 0.f && added.empty() && factors.empty(); }
+  bool is_as_stored() const { return addend == 0.f && !xielu && added.empty() && factors.empty(); }
   /// Whether the rows are at stored.offset in the order in which they are read.
   bool in_place() const { return pieces.empty() && rows_in_pairs == 0 && !split && !transposed; }
   /// The file's row for a row in NeoX order (for a vector, the value). rows_in_pairs is not 0.

@@ -28,6 +28,7 @@
 #include "intaglio/io/ordered_work.hpp"
 #include "intaglio/io/own_files.hpp"
 #include "intaglio/io/safetensors_writer.hpp"
+#include "intaglio/io/xielu_keys.hpp"
 
 namespace intaglio::io {
 
@@ -102,6 +103,7 @@ class model_converter {
     if (std::filesystem::is_directory(in, ignored) || stands_for_folder(in)) {
       std::vector<std::string> unsaid;
       write_model_keys(*gguf_, model_, unsaid);
+      write_xielu(*gguf_, model_);
       for (const std::string& line : unsaid) warn(line);
     } else {
       const gguf file = gguf::open(in);
@@ -166,6 +168,7 @@ class model_converter {
     const stored_tensor& stored = tensor.stored;
     if (safetensors_ && stored.name.starts_with("rope_f")) return;  // config.json says it
     if (tensor.role == tensor_role::norm && family_of(model_.config().model_type).plain_norms) return;  // ones
+    if (gguf_ && tensor.xielu) return;                                                                  // keys have it
     const dtype type = rules_->target(tensor);
     planned_tensor& to = *plan_.emplace_back(std::make_unique<planned_tensor>());
     to.source = &tensor;
@@ -219,6 +222,7 @@ class model_converter {
   void add_to_safetensors(const checkpoint_tensor& tensor, planned_tensor& to) {
     const stored_tensor& stored = tensor.stored;
     const dtype type = to.type;
+    if (tensor.xielu) return add_xielu(*safetensors_, stored.name);
     // Hugging Face's norms of Gemma hold w for 1 + w.
     if (tensor.role == tensor_role::norm) to.addend = family_of(model_.config().model_type).hf_norm_addend;
     const auto whole = family_of(model_.config().model_type).streams

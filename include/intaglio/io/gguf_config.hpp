@@ -191,6 +191,7 @@ class gguf_config : public gguf_mixtures {
       else if (std::any_of(std::begin(gguf_free_prefixes), std::end(gguf_free_prefixes),
                            [&](std::string_view free) { return each.key.starts_with(free); }))
         continue;
+      else if (config_.hidden_act == activation::xielu && is_xielu_key(each.key)) continue;
       if (rule != nullptr && knows(family_of(config_.model_type), rule->use)) judge(*rule);
       else if (++unknown <= named) warn("key '" + printable(each.key, 100) + "' is unknown and not read");
     }

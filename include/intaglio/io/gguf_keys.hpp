@@ -6,6 +6,7 @@
 #include "intaglio/core/compiler.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -165,6 +166,14 @@ constexpr const gguf_key_rule* gguf_key_rule_of(std::string_view tail) {
   const auto* const found = std::find_if(std::begin(gguf_key_rules), std::end(gguf_key_rules),
                                          [&](const gguf_key_rule& rule) { return rule.tail == tail; });
   return found == std::end(gguf_key_rules) ? nullptr : found;
+}
+
+/// The keys of xIELU's parameters, which have no architecture in front (io/xielu_parameters.hpp).
+inline constexpr std::array<std::string_view, 4> xielu_keys{"xielu.alpha_p", "xielu.alpha_n", "xielu.beta",
+                                                            "xielu.eps"};
+/// Whether a key is one of them.
+constexpr bool is_xielu_key(std::string_view key) {
+  return std::find(xielu_keys.begin(), xielu_keys.end(), key) != xielu_keys.end();
 }
 
 /// Prefixes of keys that do not affect the computation.

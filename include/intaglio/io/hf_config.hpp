@@ -251,7 +251,12 @@ class hf_config_reader : public hf_layer_norms {
                                   : gemma && text["hidden_activation"].present() ? "hidden_activation"
                                                                                  : "hidden_act"];
     const std::string act = place.text_or(std::string(name(family_of(out_.config.model_type).act)));
-    if (act == "relu2") out_.config.hidden_act = activation::relu_squared;
+    if (const bool own = family_of(out_.config.model_type).act == activation::xielu; own || act == "xielu") {
+      if (!own || act != "xielu")  // the parameters of xIELU belong to the layers of a family
+        document_.refuse(place.where(), own ? "xielu" : "relu2, silu or gelu_pytorch_tanh",
+                         "'" + printable(act, 40) + "'");
+      out_.config.hidden_act = activation::xielu;
+    } else if (act == "relu2") out_.config.hidden_act = activation::relu_squared;
     else if (act == "silu") out_.config.hidden_act = activation::silu;
     else if (act == "gelu_pytorch_tanh" || (act == "gelu_new" && family_of(out_.config.model_type).layer_norms))
       out_.config.hidden_act = activation::gelu_tanh;

@@ -347,7 +347,8 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"alibi", config_key_use::off},
     {"rope_interleaved", config_key_use::off},
     {"use_qk_norm", config_key_use::own, {}, has_optional_norms},
-    {"qk_norm", config_key_use::off},
+    {"qk_norm", config_key_use::own, "apertus"},
+    {"post_norm", config_key_use::off},
     {"clip_qkv", config_key_use::off},
     {"per_layer_config", config_key_use::off},
 };

@@ -90,6 +90,8 @@ inline constexpr auto required_values = std::to_array<required_value>({
     {"minicpm", "scale_depth", "", true},
     {"minicpm", "dim_model_base", "", true},
     {"minicpm", "sparse_config", "none: attention to chosen blocks is not computed"},
+    {"apertus", "qk_norm", "true"},     // false: heads of q and k are not normalised
+    {"apertus", "post_norm", "false"},  // true: norms behind sublayers
     {"baichuan", "z_loss_weight", "none: Baichuan 2 normalises the rows of its head"},
     {"bailing_moe", "num_shared_experts", "", true},
     {"bailing_moe", "norm_head", "false"},     // true: rows of the head are normalised

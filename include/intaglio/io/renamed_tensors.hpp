@@ -2,7 +2,7 @@
 // Names of tensors in folders that do not have transformers' usual names: a row for each spelling. Source: the modeling
 // files of zai-org/glm-4-9b-chat, LGAI-EXAONE/EXAONE-3.5-2.4B-Instruct, internlm/internlm2_5-7b and
 // baichuan-inc/Baichuan-7B, inclusionAI/Ling-lite and Ling-mini-2.0; transformers, models/minimax_m2,
-// models/afmoe, models/hunyuan_v1_moe and models/falcon_h1.
+// models/afmoe, models/hunyuan_v1_moe, models/falcon_h1 and models/apertus.
 #pragma once
 
 #include <array>
@@ -95,6 +95,11 @@ inline constexpr auto renamed_rows = std::to_array<renamed_tensors>({
      .model_type = "xverse",
      .written = true,
      .names = {}},
+    {.type = architecture::apertus,
+     .model_type = "apertus",
+     .written = true,
+     .names =
+         {"layers.", {{{"attention_layernorm", "attn_norm"}, {"feedforward_layernorm", "ffn_norm"}}}, {}, "model."}},
     {.type = architecture::baichuan,
      .model_type = "baichuan",
      .written = false,  // q, k and v are one matrix

@@ -29,8 +29,8 @@ class safetensors_writer {
  public:
   explicit safetensors_writer(const std::filesystem::path& path) : file_(path) {}
 
-  /// Shape with the slowest axis first. @throws argument_error for a type that is no float, a name that is empty or
-  /// taken, a shape without elements
+  /// Shape with the slowest axis first; empty: one number. @throws argument_error for a type that is no float, a name
+  /// that is empty or taken, a shape without elements
   void add_tensor(std::string_view name, dtype type, std::span<const std::uint64_t> shape) {
     const char* stored = type == dtype::f32    ? "F32"
                          : type == dtype::f16  ? "F16"
@@ -39,7 +39,7 @@ class safetensors_writer {
     checked_size bytes = info(type).block_bytes;
     for (const std::uint64_t size : shape) bytes = bytes * size;
     const checked_size end = checked_size{data_bytes_} + bytes;
-    if (stored == nullptr || shape.empty() || !end || bytes.value() == 0 || name.empty() || name == "__metadata__" ||
+    if (stored == nullptr || !end || bytes.value() == 0 || name.empty() || name == "__metadata__" ||
         header_.contains(name))
       throw argument_error("tensor", "a new name, elements, and f32, f16 or bf16",
                            "'" + printable(name, 70) + "' as " + std::string(intaglio::name(type)));

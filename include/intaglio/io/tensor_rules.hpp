@@ -271,6 +271,18 @@ inline void add_tensor(const decoder_config& c, const std::string& stem, tensor_
   if (c.projection_norm_eps != 0) out.push_back({stem + "_norm_in.weight", norm, 1, rule.columns});
 }
 
+/// Adds the tensors of an FFN without experts. @param width of the FFN  @param add as for add_mamba2
+template <class Add>
+void add_ffn(const decoder_config& c, std::uint64_t width, const Add& add) {
+  using enum tensor_role;
+  const family& facts = family_of(c.model_type);
+  if (!facts.ungated) add("ffn_gate", matrix, width, c.hidden_size);
+  add("ffn_up", matrix, width, c.hidden_size);
+  if (c.hidden_act == activation::xielu) add("ffn_act", norm, 1, 4);  // parameters of the activation
+  if (facts.sub_norms) add("ffn_sub_norm", norm, 1, width);
+  add("ffn_down", matrix, c.hidden_size, width);
+}
+
 /// All tensors of a model, layer by layer.
 [[gnu::cold]] inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
   if (const family& of = family_of(c.model_type); of.layer_norms)
@@ -366,10 +378,7 @@ inline void add_tensor(const decoder_config& c, const std::string& stem, tensor_
         add("ffn_down_shexp", matrix, hidden, shared);
       }
     } else {
-      if (!facts.ungated) add("ffn_gate", matrix, dense, hidden);
-      add("ffn_up", matrix, dense, hidden);
-      if (facts.sub_norms) add("ffn_sub_norm", norm, 1, dense);
-      add("ffn_down", matrix, hidden, dense);
+      add_ffn(c, dense, add);
     }
     if (facts.norms_behind) add("post_ffw_norm", norm, 1, hidden);
     if (input != 0) {

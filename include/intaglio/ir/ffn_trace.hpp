@@ -39,13 +39,20 @@ class ffn_trace : public mixer_trace {
   constexpr value_id gated(value_id gate, value_id up, shader::activation_function act) {
     if (width(gate) != width(up))
       fail(where("ffn_up.weight").view(), "glu needs gate and up of one width, gate is ", width(gate), "", width(up));
+    if (act == shader::activation_function(activation::xielu))
+      fail(where("ffn_act").view(), "expected an activation of a unit with a gate, found xIELU");
     op o{.kind = op_kind::gated, .in = {gate, up, none}, .act = act};
     return push(o, "gated", "ffn_act", dtype::f32, width(gate));
   }
 
-  /// act(x), for a unit without a gate.
-  constexpr value_id activated(value_id x, activation act) {
-    op o{.kind = op_kind::gated, .in = {x, x, none}, .act = shader::ungated_function(act)};
+  /// act(x), for a unit without a gate. @param parameters name of the layer's four numbers of xIELU; empty: none
+  constexpr value_id activated(value_id x, activation act, std::string_view parameters = {}) {
+    if ((act == activation::xielu) == parameters.empty())
+      fail(where("ffn_act").view(), "expected parameters of xIELU, and of no other activation, found others");
+    op o{.kind = op_kind::gated,
+         .in = {x, x, none},
+         .weight = parameters.empty() ? none : weight(parameters, 1, 4, dtype::f32),
+         .act = shader::ungated_function(act)};
     return push(o, "gated", "ffn_act", dtype::f32, width(x));
   }
 

@@ -16,7 +16,9 @@ namespace intaglio::kernels {
 /// each row of workgroups is a token (y).
 /// biased 1: rows belong to experts_used experts, whose biases, f32 [experts, width / experts_used], are added to
 /// gate and up first; choice is the output of route, and up_stride is width. biased 2: biases are f32 [width] for all
-/// tokens.
+/// tokens. biased 3: there is no up, and gate_bias has parameters of a layer, f32 [4]: a factor of the activation's
+/// result for gates above 0, one for other gates, the factor of the gate itself, which is added, and the activation's
+/// second operand (shader::xielu); scale is 1.
 inline constexpr kernel_interface gated_interface{
     "gated",
     {{{"gate"}, {"up"}, {"output"}, {"state"}, {"choice"}, {"gate_bias"}, {"up_bias"}}},

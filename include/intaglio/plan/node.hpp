@@ -56,7 +56,8 @@ struct node {
   kernels::turn_norms norms = kernels::turn_norms::none;
   bool centered = false;            ///< of rms_norm: the mean is subtracted first (layer norm)
   bool v_norm = false;              ///< of turn: heads of v are normalised, without a weight
-  ir::weight_id factor = ir::none;  ///< of norm_add: a single number by which the sum is multiplied
+  ir::weight_id factor = ir::none;  ///< of norm_add: a single number by which the sum is multiplied; of gated: the
+                                    ///< layer's parameters of the activation
   bool by_layer = false;            ///< of gated: up_in has a part for each layer
   kernels::prologue prologue = kernels::prologue::quantized;
   kernels::epilogue epilogue = kernels::epilogue::store;

@@ -90,4 +90,13 @@ inline void gated(const shader::expression& f, std::span<const float> gate, std:
   for (std::size_t i = 0; i < output.size(); ++i) output[i] = scale * evaluate(f, gate[i] / scale, up[i]);
 }
 
+/// Kernel gated on the CPU with a layer's parameters: output[i] = (x[i] > 0 ? own[0] : own[1]) * f(x[i], own[3])
+/// + own[2] * x[i]. @shape x and output of the same size; own: [4]
+inline void gated_by_parameters(const shader::expression& f, std::span<const float> x, std::span<const float> own,
+                                std::span<float> output) {
+  using kernels::arithmetic::product;
+  for (std::size_t i = 0; i < output.size(); ++i)
+    output[i] = product(x[i] > 0 ? own[0] : own[1], evaluate(f, x[i], own[3])) + product(own[2], x[i]);
+}
+
 }  // namespace intaglio::reference

@@ -294,7 +294,7 @@ namespace intaglio::runtime::proofs {
   auto gates = trial.floats(count), ups = trial.floats(trial.tokens * stride);
   for (std::size_t i = 0; i + 4 < count; i += 97)  // every stride is at least a width
     gates[i] = 0, gates[i + 1] *= 100, ups[i + 2] = 0, gates[i + 3] *= -100;
-  const bool biased = c.biased != 0, of_experts = c.biased == 1;
+  const bool biased = c.biased == 1 || c.biased == 2, of_experts = c.biased == 1, own = c.biased == 3;
   const std::size_t used = c.experts_used;
   const auto gate_biases = trial.floats(2 * width / used), up_biases = trial.floats(2 * width / used);  // of 2 experts
   std::vector<std::uint32_t> choice(2 * trial.tokens * used);
@@ -307,17 +307,20 @@ namespace intaglio::runtime::proofs {
     return out;
   };
   const auto given_gates = with(gates, gate_biases), given_ups = with(ups, up_biases);
-  for (std::size_t t = 0; t < trial.tokens; ++t)
+  const std::vector<float> parameters{0.8f, 0.6f, 0.5f, -0.125f};
+  if (own) reference::gated_by_parameters(*call.act(), gates, parameters, expected);
+  for (std::size_t t = 0; t < trial.tokens && !own; ++t)
     reference::gated(*call.act(), std::span(given_gates).subspan(t * width, width),
                      std::span(given_ups).subspan(t * stride, width), std::span(expected).subspan(t * width, width),
                      c.scale);
   const gpu::buffer chosen = trial.filled(choice, 2 * trial.width * used),
-                    gate_bias = trial.filled(gate_biases, gate_biases.size()),
+                    gate_bias = trial.filled(own ? parameters : gate_biases, own ? 4 : gate_biases.size()),
                     up_bias = trial.filled(up_biases, up_biases.size());
   const gpu::buffer gate = trial.filled(gates, trial.width * width), up = trial.filled(ups, trial.width * stride),
                     out = trial.room(trial.width * width * 4), memory = trial.memory_of(trial.state());
   kernel_trial::bound_buffers buffers{{at.gate, &gate}, {at.up, &up}, {at.output, &out}, {at.state, &memory}};
   if (biased) buffers.insert(buffers.end(), {{at.gate_bias, &gate_bias}, {at.up_bias, &up_bias}});
+  if (own) buffers.emplace_back(at.gate_bias, &gate_bias);
   if (of_experts) buffers.emplace_back(at.choice, &chosen);
   trial.run(call, buffers);
   return apart(read<float>(out, 0, count), expected);

@@ -54,6 +54,22 @@ struct gelu {
   }
 };
 
+/// xIELU without its factors: x^2 above 0, else e^min(x, limit) - 1 - x. The kernel gated multiplies each side by a
+/// layer's factor, and adds x times a third one. e^m - 1 - m is m^2 times a polynomial near 0, where the difference
+/// would lose digits. @source Huang & Schlag 2024 (arXiv 2411.13010); transformers, XIELUActivation
+struct xielu {
+  static constexpr std::string_view name = "xielu";
+  constexpr real operator()(real x, real limit) const {
+    const real m = (min)(x, limit);
+    const real series =
+        0.5f + m * (0.166666667f +
+                    m * (0.0416666667f +
+                         m * (8.33333333e-3f + m * (1.38888889e-3f + m * (1.98412698e-4f + m * 2.48015873e-5f)))));
+    const real curve = select(m < -0.5f, (exp(m) - 1.0f) - m, (m * m) * series);
+    return select(x > 0.0f, x * x, curve + (m - x));
+  }
+};
+
 /// An activation for units without a gate: both operands are x.
 template <class F>
 struct ungated {
@@ -141,6 +157,7 @@ class activation_function {
       : what_(known == activation::silu        ? &expression_of<silu>
               : known == activation::gelu_tanh ? &expression_of<gelu_tanh>
               : known == activation::gelu      ? &expression_of<gelu>
+              : known == activation::xielu     ? &expression_of<xielu>
                                                : &expression_of<relu_squared>) {}
   template <element_wise F>
   constexpr activation_function(F) : what_(&expression_of<F>) {}  // NOLINT: types of activations convert freely
@@ -159,6 +176,7 @@ constexpr activation_function ungated_function(activation known) {
   return known == activation::silu        ? activation_function(ungated<silu>{})
          : known == activation::gelu_tanh ? activation_function(ungated<gelu_tanh>{})
          : known == activation::gelu      ? activation_function(ungated<gelu>{})
+         : known == activation::xielu     ? activation_function(xielu{})
                                           : activation_function(ungated<relu_squared>{});
 }
 

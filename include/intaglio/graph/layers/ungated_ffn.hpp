@@ -6,7 +6,8 @@
 
 namespace intaglio::graph {
 
-/// act(Wup x + b); there is no b where no bias is named. Tensor ffn_up, or the one that `weight` names.
+/// act(Wup x + b); there is no b where no bias is named. Tensor ffn_up, or the one that `weight` names. xIELU has the
+/// parameters ffn_act: factors above and up to 0, the factor of x itself, and the limit of the exponent.
 /// @shape  x: [tokens, hidden_size]; bias: [intermediate_size] f32; out: [tokens, intermediate_size] f32
 /// @source Vaswani et al. 2017; transformers, BertIntermediate and NemotronHMLP
 template <dtype W, dtype A = input_type<W>>
@@ -20,7 +21,8 @@ struct ungated_ffn {
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id h = product_input<A>(t, x, weight, norm_eps);
     const ir::value_id up = t.matmul(h, weight, intermediate_size, hidden_size, W);
-    return t.activated(bias.empty() ? up : t.bias(up, bias), act);
+    return t.activated(bias.empty() ? up : t.bias(up, bias), act,
+                       act == activation::xielu ? std::string_view("ffn_act.weight") : std::string_view());
   }
 };
 

@@ -252,6 +252,7 @@ class stream_rules : public graph_reader {
     n.act = o.act;
     n.scale = o.scale;
     n.by_layer = o.by_layer;
+    n.factor = o.weight;
     if (o.in[0] != o.in[1]) n.rule = rule_index("gated");
     else if (uses(o.in[0]) == 2) n.stream = o.in[0];  // updated in place
     return n;

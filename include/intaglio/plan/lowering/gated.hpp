@@ -34,6 +34,10 @@ struct lowering_of<kernels::gated_kernel> : dispatch_builder {
       bind_norm(at.up_bias, n.biases[1]);
       k.biased = n.choice != ir::none ? 1u : 2u;
     }
+    if (n.factor != ir::none) {
+      bind_norm(at.gate_bias, n.factor);
+      k.biased = 3;
+    }
     d_->subgroups = c_.target.work.norm_subgroups;
     const std::uint32_t columns = 4 * 32 * d_->subgroups;  // columns that a workgroup handles at once
     d_->groups = {(width(n.in) + columns - 1) / columns, c_.tokens, 1};

@@ -16,6 +16,9 @@ struct call_of<kernels::gated_kernel> : kernel_call<kernels::gated_kernel> {
     const std::size_t width = k.width, count = tokens() * width, used = k.experts_used;
     std::span<const float> gate = memory<float>(at.gate).first(count), up = memory<float>(at.up);
     std::vector<float> biased_gate, biased_up;
+    if (k.biased == 3)
+      return reference::gated_by_parameters(*d.act(), gate, weight<float>(at.gate_bias),
+                                            memory<float>(at.output).first(count));
     if (k.biased == 2) {
       const auto with = [&](std::span<const float> x, kernels::push_id bias) {
         std::vector<float> out(x.begin(), x.end());
