@@ -229,7 +229,8 @@ int main(int count, char** arguments) try {
   for (const std::uint32_t each : how.devices) {
     std::vector<gpu::device> on;
     for (std::uint32_t i = 0; i < each; ++i)
-      on.emplace_back(gpu::device_options{.selector = std::to_string(how.same.empty() ? i : how.same.front())});
+      on.emplace_back(
+          gpu::device_options{.selector = std::to_string(how.same.empty() ? i : how.same.front()), .copies = each > 1});
     for (std::uint32_t i = each; each > 1 && i < each * how.turns; ++i) on.push_back(on[i - each]);
     const bool is_cpu = on.front().description().type == gpu::device_type::cpu;
     plan::profile target = is_cpu ? plan::profiles::cpu : plan::profiles::portable;

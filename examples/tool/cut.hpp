@@ -23,7 +23,7 @@ inline std::vector<gpu::device> open_devices(const model_options& model, const c
   for (const std::string& each : model.devices) {
     common_options one = common;
     one.device = each;
-    if (!opening.contains(each)) opening.emplace(each, begin_opening(one));
+    if (!opening.contains(each)) opening.emplace(each, begin_opening(one, true));
   }
   std::map<std::string, gpu::device> opened;
   std::vector<gpu::device> out;

@@ -12,10 +12,11 @@
 
 namespace intaglio::tool {
 
-/// On another thread, as far as there is one.
-inline std::future<gpu::device> begin_opening(const common_options& common) {
+/// On another thread, as far as there is one. @param copies as in gpu::device_options
+inline std::future<gpu::device> begin_opening(const common_options& common, bool copies = false) {
   gpu::device_options options;
   options.selector = common.device;
+  options.copies = copies;
   if (common.validate && options.validate == gpu::validation::off) options.validate = gpu::validation::synchronization;
   return std::async([options] { return gpu::device(options); });
 }

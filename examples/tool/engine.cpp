@@ -80,7 +80,7 @@ engine::engine(const model_options& model, const common_options& common, bool de
   // A driver takes longer to open than a vocabulary to be read.
   const bool cut = !model.devices.empty();
   if (!cut && !model.mpi && !model.cut.empty()) throw argument_error("--cut", "--devices beside it", "none");
-  std::future<gpu::device> opening = cut ? std::future<gpu::device>{} : begin_opening(common);
+  std::future<gpu::device> opening = cut ? std::future<gpu::device>{} : begin_opening(common, model.mpi);
   load_model(model, [&](const io::checkpoint& checkpoint) {
     std::vector<gpu::device> devices =
         cut ? open_devices(model, common) : std::vector{open_device(common, std::move(opening))};

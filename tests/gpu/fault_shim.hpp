@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <type_traits>
@@ -258,6 +259,13 @@ inline VkDriverId reported_driver{};
 /// The type that devices say they are of, where it is not VK_PHYSICAL_DEVICE_TYPE_OTHER.
 inline VkPhysicalDeviceType reported_type{};
 
+/// Bytes that devices say are free in each of their heaps, where it is set: their size, for drivers without
+/// VK_EXT_memory_budget.
+inline std::optional<std::uint64_t> reported_free;
+/// Whether devices say that they have one more family of queues, which only copy. Its queue is that of the first
+/// family.
+inline bool with_copy_family = false;
+
 /// While it lives, devices say that they have at most these limits. 0: what the driver says. The driver keeps its own.
 struct lowered_limits {
   std::uint32_t shared_memory_bytes = 0, workgroup_invocations = 0;
@@ -276,6 +284,24 @@ struct lowered_limits {
   lowered_limits& operator=(const lowered_limits&) = delete;
   ~lowered_limits() { lowering = nullptr; }
 };
+
+/// The driver's answers, changed as the variables above say.
+inline void change(VkPhysicalDeviceMemoryProperties2& memory) {
+  if (!reported_free) return;
+  for (VkMemoryHeap& each : memory.memoryProperties.memoryHeaps) each.size = *reported_free;
+  for (auto* each = static_cast<VkBaseOutStructure*>(memory.pNext); each; each = each->pNext) {
+    if (each->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT) continue;
+    auto& budget = *reinterpret_cast<VkPhysicalDeviceMemoryBudgetPropertiesEXT*>(each);
+    for (std::size_t i = 0; i < std::size(budget.heapBudget); ++i)
+      budget.heapBudget[i] = budget.heapUsage[i] + *reported_free;
+  }
+}
+/// @param room number of families for which there is room
+inline void add_copy_family(std::uint32_t room, std::uint32_t& count, VkQueueFamilyProperties* families) {
+  if (families != nullptr && count == room) return;  // no room for one more
+  if (families != nullptr) families[count] = {VK_QUEUE_TRANSFER_BIT, 1, 0, {1, 1, 1}};
+  ++count;
+}
 
 /// Where the shim's own functions lead; another layer may stand there (gpu/kept_device.hpp).
 inline std::atomic<PFN_vkGetInstanceProcAddr> beneath{nullptr};
@@ -310,6 +336,19 @@ template <id Which, role Does, class Result, class... Arguments>
 struct wrapped<Which, Does, Result(VKAPI_PTR*)(Arguments...)> {
   static inline std::atomic<Result(VKAPI_PTR*)(Arguments...)> real{nullptr};
 
+  /// Asks the driver, which has no family of queues that only copy.
+  static Result ask(Arguments... arguments) {
+    if constexpr (Which == id::vkCreateDevice || Which == id::vkCreateCommandPool) {
+      const auto given = std::make_tuple(arguments...);
+      auto info = *std::get<1>(given);
+      if constexpr (Which == id::vkCreateDevice)
+        info.queueCreateInfoCount = with_copy_family ? 1 : info.queueCreateInfoCount;
+      else info.queueFamilyIndex = with_copy_family ? 0 : info.queueFamilyIndex;
+      return real.load()(std::get<0>(given), &info, std::get<2>(given), std::get<3>(given));
+    } else {
+      return real.load()(arguments...);
+    }
+  }
   static VKAPI_ATTR Result VKAPI_CALL call(Arguments... arguments) {
     const inside guard;
     const auto given = std::make_tuple(arguments...);
@@ -333,7 +372,7 @@ struct wrapped<Which, Does, Result(VKAPI_PTR*)(Arguments...)> {
       if (fails) return code;
       if constexpr (Which == id::vkQueueSubmit)
         if (the_shim().hangs()) return VK_SUCCESS;
-      const VkResult result = real.load()(arguments...);
+      const VkResult result = ask(arguments...);
       if constexpr (Does == role::create) {
         const auto made = std::get<sizeof...(Arguments) - 1>(given);
         if (result == VK_SUCCESS) {
@@ -343,6 +382,16 @@ struct wrapped<Which, Does, Result(VKAPI_PTR*)(Arguments...)> {
         }
       }
       return result;
+    } else if constexpr (Which == id::vkGetPhysicalDeviceMemoryProperties2) {
+      real.load()(arguments...);
+      change(*std::get<1>(given));
+    } else if constexpr (Which == id::vkGetPhysicalDeviceQueueFamilyProperties) {
+      const std::uint32_t room = *std::get<1>(given);
+      real.load()(arguments...);
+      if (with_copy_family) add_copy_family(room, *std::get<1>(given), std::get<2>(given));
+    } else if constexpr (Which == id::vkGetDeviceQueue) {
+      real.load()(std::get<0>(given), with_copy_family ? 0 : std::get<1>(given), std::get<2>(given),
+                  std::get<3>(given));
     } else if constexpr (Which == id::vkGetPhysicalDeviceProperties) {
       real.load()(arguments...);
       if (reported_type != VkPhysicalDeviceType{}) std::get<1>(given)->deviceType = reported_type;

@@ -6,6 +6,7 @@
 #include <intaglio/gpu/queue.hpp>
 #include <intaglio/gpu/recorder.hpp>
 
+#include <catch2/generators/catch_generators.hpp>
 #include <thread>
 
 using namespace intaglio;
@@ -67,8 +68,28 @@ TEST_CASE("several lines share the device from several threads") {
   CHECK(checked.device.counters().submits == 200);
 }
 
+TEST_CASE("a device takes a queue for copies only if it is asked for one") {
+  faults::with_copy_family = true;
+  for (const bool copies : {false, true}) {
+    faults::the_shim().reset();
+    gpu::device_options options;
+    options.entry = &faults::entry;
+    options.copies = copies;
+    const gpu::device on(options);
+    CHECK(on.description().copy_family == 1u);
+    CHECK(faults::the_shim().calls(faults::id::vkGetDeviceQueue) == (copies ? 2 : 1));
+    CHECK(on.on()->shares(gpu::lane::copies) == !copies);
+  }
+  faults::with_copy_family = false;
+}
+
 TEST_CASE("bytes go from the host by the lane for copies to a dispatch's memory and back, each behind a wait") {
-  const checked_device checked;
+  // The driver's own queues, or a second one that the shim makes up.
+  faults::with_copy_family = GENERATE(false, true);
+  gpu::device_options options;
+  options.copies = true;
+  if (faults::with_copy_family) options.entry = &faults::entry;
+  const checked_device checked(options);
   const gpu::device& on = checked.device;
   constexpr std::uint64_t bytes = 1 << 16;
   const gpu::buffer from(on, bytes, gpu::placement::host, "from", gpu::lanes::both),
@@ -96,6 +117,8 @@ TEST_CASE("bytes go from the host by the lane for copies to a dispatch's memory 
   moved.wait(submit(moved, leave));
   CHECK(on.on()->family_of(gpu::lane::work) == on.on()->queue_family);
   CHECK(on.on()->shares(gpu::lane::copies) == !on.description().copy_family.has_value());
+  CHECK(on.another().on()->shares(gpu::lane::copies));
+  faults::with_copy_family = false;
 }
 
 namespace {

@@ -106,9 +106,32 @@ TEST_CASE("what a stage will take is counted before it is made") {
   const plan::stage_costs costs(made.table());
   for (const plan::layer_range range : {plan::layer_range{0, 3}, {3, 5}, {5, 7}, {0, 7}}) {
     const plan::stage made_stage(made.table(), range);
-    CHECK(costs.of(range).weights == made_stage.table().weight_bytes());
-    CHECK(costs.of(range).caches == made_stage.table().cache_bytes());
+    const plan::table& t = made_stage.table();
+    CHECK(costs.of(range).weights == t.weight_bytes());
+    CHECK(costs.of(range).caches == t.cache_bytes());
+    const plan::row_memory rows = plan::row_memory_of(t, false);
+    CHECK(costs.of(range).rest ==
+          t.arena_bytes() + t.state_bytes() + kernels::ring_bytes(t.ring_size) + rows.of_device());
+    CHECK(plan::stage_costs(made.table(), true).of(range).rest == costs.of(range).rest + rows.of_host());
   }
+}
+
+TEST_CASE("a stage has memory for the rows of its largest pass, once for each slot of the way that they cross") {
+  const auto rows_of = [](const plan::table& whole, plan::layer_range layers) {
+    return plan::row_memory_of(plan::stage(whole, layers).table(), false);
+  };
+  const plan::planned made = plan::planned::of<models::mistral_7b<dtype::q4_0>>(plan::profiles::portable, 4096);
+  constexpr std::uint64_t slot = 512 * 4096 * 4;
+  const plan::row_memory first = rows_of(made.table(), {0, 8}), middle = rows_of(made.table(), {8, 20}),
+                         last = rows_of(made.table(), {20, 32});
+  CHECK(first.slot == slot);
+  CHECK(first.of_device() == 2 * slot);
+  CHECK(first.of_host() == 8 * slot);
+  CHECK(middle.of_device() == (4 + 2) * slot);
+  CHECK(middle.of_host() == (4 + 8) * slot);
+  CHECK(last.of_device() == 4 * slot);
+  CHECK(last.of_host() == 4 * slot + 4 * 4 * 4096);
+  CHECK(plan::row_memory_of(made.table(), false).of_device() + plan::row_memory_of(made.table(), false).of_host() == 0);
 }
 
 TEST_CASE("a cut follows the devices' rates, and their memory before these") {

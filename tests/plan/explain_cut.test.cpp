@@ -31,8 +31,11 @@ TEST_CASE("a cut is said in words, with its bytes") {
   const auto bytes = [](const plan::table& t) {
     using plan::explanation::number;
     const std::uint64_t rest = t.arena_bytes() + t.state_bytes() + kernels::ring_bytes(t.ring_size);
-    return number(t.weight_bytes() + t.cache_bytes() + rest) + " bytes: weights " + number(t.weight_bytes()) +
-           ", cache 131,072 (128 positions, f32), arena and state " + number(rest) + "\n";
+    const plan::row_memory rows = plan::row_memory_of(t, false);
+    const std::uint64_t crossing = rows.of_device() + rows.of_host();
+    return number(t.weight_bytes() + t.cache_bytes() + rest + crossing) + " bytes: weights " +
+           number(t.weight_bytes()) + ", cache 131,072 (128 positions, f32), arena and state " + number(rest) +
+           ", rows that cross " + number(crossing) + "\n";
   };
   std::string second = bytes(last);
   second.replace(second.find("131,072"), 7, "65,536");
@@ -55,9 +58,9 @@ TEST_CASE("a cut as JSON has an array of stages, each with its plan and what it 
         "\"embedding\":true,\"head\":false,\"gives\":{\"type\":\"f32\",\"width\":256,\"token_bytes\":1024,"
         "\"chunk_tokens\":32,\"chunk_bytes\":32768,\"wait\":\"through host memory: the host waits for the pass of "
         "stage 0, then submits that of stage 1; rows of a chunk cross on the queues for copies, while the devices "
-        "compute\"},\"plan\":" +
+        "compute\"},\"row_bytes\":{\"device\":65536,\"host\":262144},\"plan\":" +
             first +
             "},{\"stage\":1,\"device\":null,\"first_layer\":2,\"end_layer\":3,\"embedding\":false,\"head\":true,"
-            "\"gives\":null,\"plan\":" +
+            "\"gives\":null,\"row_bytes\":{\"device\":131072,\"host\":133120},\"plan\":" +
             last + "}]}");
 }

@@ -185,6 +185,39 @@ TEST_CASE("a model that is cut over two and three devices gives the bits of the 
   CHECK(cut.generate(ids, {.max_tokens = 8, .stop_at_end = false, .chunk = 4}).ids == expected_ids);
 }
 
+TEST_CASE("rows that cross on a queue for copies have the bits of the whole", "[once]") {
+  const planned_file plans(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf");
+  const words expected = [&] {
+    const checked_device one;
+    basic_session whole(one.device, plans.tables, plans.file, {.cache_folder = ""});
+    return all_of(whole);
+  }();
+  faults::the_shim().reset();
+  faults::with_copy_family = true;
+  {
+    gpu::device_options options;
+    options.entry = &faults::entry;
+    options.copies = true;
+    const std::array on{gpu::device(options), gpu::device(options)};
+    CHECK_FALSE(on[0].on()->shares(gpu::lane::copies));
+    const std::array<gpu::device, 4> turns{on[0], on[1], on[0], on[1]};
+    basic_session cut = cut_session(turns, plans.tables, plans.file, {.cache_folder = ""}, {.after = {1, 3, 5}});
+    const words found = all_of(cut);
+    CHECK(found.logits == expected.logits);
+    CHECK(found.greedy == expected.greedy);
+    CHECK(found.again == expected.again);
+    CHECK(found.drawn == expected.drawn);
+    CHECK(found.drafted == expected.drafted);
+    cut.reset();
+    const auto ids = some_ids(120, plans.file.config().vocab_size);
+    const auto by_32 = cut.generate(ids, {.max_tokens = 4, .stop_at_end = false, .chunk = 32}).ids;
+    cut.reset();
+    CHECK(cut.generate(ids, {.max_tokens = 4, .stop_at_end = false, .chunk = 5}).ids == by_32);
+  }
+  faults::with_copy_family = false;
+  CHECK(faults::the_shim().live().empty());
+}
+
 TEST_CASE("stages read each range of a file once, the last one a tied head too", "[once]") {
   const auto [name, tied] = GENERATE(table<std::string, bool>(
       {{"gemma3-tiny/gguf/gemma3-tiny-q8_0.gguf", true}, {"llama-tiny/gguf/llama-tiny-q4_0.gguf", false}}));

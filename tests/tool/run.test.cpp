@@ -340,6 +340,15 @@ TEST_CASE("a model over several devices says what it says on one, and its plan l
   const outcome plan = call({"plan", "fable", "--cut", "3,6"});
   CHECK(contains(plan.out, "stage 1, profile cpu: layers 3 to 5\n"));
   CHECK(contains(plan.out, "crosses: f32 [tokens, 256] of the stream, 1,024 bytes a token, 32,768 a chunk of 32\n"));
+  CHECK(contains(plan.out, ", rows that cross "));
+  const outcome on_devices = call({"plan", "fable", "--devices", "0,0,0"});
+  CAPTURE(on_devices.err);
+  CHECK(on_devices.code == 0);
+  CHECK(contains(on_devices.out, "fable in 3 stages\nstage 0 on "));
+  CHECK(contains(on_devices.out, "\nstage 2 on "));
+  const outcome other = call({"plan", "fable", "--devices", "0,0", "--cut", "3,5"});
+  CHECK(other.code == 2);
+  CHECK(contains(other.err, "cut: expected as many stages as devices, 2, found 3"));
   const outcome alone = run({"--cut", "3"});
   CHECK(alone.code == 2);
   CHECK(contains(alone.err, "--devices beside it"));

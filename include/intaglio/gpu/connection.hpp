@@ -11,7 +11,8 @@
 
 namespace intaglio::gpu {
 
-/// Which of a device's queues runs commands. A device without a queue for copies alone runs both on one queue.
+/// Which of a device's queues runs commands. A device without a queue for copies alone, or opened without it, runs both
+/// on one queue.
 enum class lane : std::uint8_t {
   work,    ///< dispatches and copies
   copies,  ///< copies alone, beside the work
@@ -26,7 +27,7 @@ struct connection : std::enable_shared_from_this<connection> {
   VkDevice handle = VK_NULL_HANDLE;
   VkQueue queue = VK_NULL_HANDLE;
   std::uint32_t queue_family = 0;
-  VkQueue copy_queue = VK_NULL_HANDLE;  ///< null: the device has one queue
+  VkQueue copy_queue = VK_NULL_HANDLE;  ///< null: the device was opened with one queue
   std::uint32_t copy_family = 0;        ///< of copy_queue
   bool owned = true;
   std::mutex* host_mutex = nullptr;  ///< the host program's mutex for the queue

@@ -93,7 +93,7 @@ INTAGLIO_DEFINITION device device::another() const {
     out.on_->description = on_->description;
     out.on_->label = on_->label;
     out.on_->queue_family = on_->queue_family;
-    out.create(on_->enabled);
+    out.create(on_->enabled, false);
     return out;
   });
 }
@@ -149,24 +149,24 @@ INTAGLIO_DEFINITION void device::open(const device_options& options) {
   if (!options.robust)
     wanted.reset(static_cast<std::size_t>(feature::robust_buffer_access))
         .reset(static_cast<std::size_t>(feature::robust_buffer_access2));
-  create(wanted);
+  create(wanted, options.copies);
 }
 
-INTAGLIO_DEFINITION void device::create(const feature_set& wanted) {
+INTAGLIO_DEFINITION void device::create(const feature_set& wanted, bool copies) {
   const std::vector<const char*> extensions = extensions_of(wanted);
   feature_chain chain;
   link_and_enable(chain, wanted);
 
   const float priority = 1.0F;
-  const auto copies = on_->description.copy_family;
+  const auto copy_family = copies ? on_->description.copy_family : std::nullopt;
   std::array<VkDeviceQueueCreateInfo, 2> queues;
   queues.fill(typed<VkDeviceQueueCreateInfo>{});
   queues[0].queueFamilyIndex = on_->queue_family;
-  queues[1].queueFamilyIndex = copies.value_or(0);
+  queues[1].queueFamilyIndex = copy_family.value_or(0);
   for (auto& each : queues) each.queueCount = 1, each.pQueuePriorities = &priority;
   typed<VkDeviceCreateInfo> info;
   info.pNext = chain.head();
-  info.queueCreateInfoCount = copies ? 2 : 1;
+  info.queueCreateInfoCount = copy_family ? 2 : 1;
   info.pQueueCreateInfos = queues.data();
   info.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());
   info.ppEnabledExtensionNames = extensions.data();
@@ -175,9 +175,9 @@ INTAGLIO_DEFINITION void device::create(const feature_set& wanted) {
   look_up();
   on_->enabled = wanted;
   on_->call.vkGetDeviceQueue(on_->handle, on_->queue_family, 0, &on_->queue);
-  if (copies) {
-    on_->copy_family = *copies;
-    on_->call.vkGetDeviceQueue(on_->handle, *copies, 0, &on_->copy_queue);
+  if (copy_family) {
+    on_->copy_family = *copy_family;
+    on_->call.vkGetDeviceQueue(on_->handle, *copy_family, 0, &on_->copy_queue);
   }
   call.vkGetPhysicalDeviceMemoryProperties(on_->physical, &on_->memory);
 }

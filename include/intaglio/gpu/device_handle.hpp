@@ -35,6 +35,9 @@ struct device_options {
   bool robust = false;                                  ///< bounds-checked buffer accesses where the device has them
   std::vector<feature> require{};                       ///< required features beyond required_features()
   PFN_vkGetInstanceProcAddr entry = nullptr;            ///< null: the system's loader
+  /// Also takes a queue that only copies, where the device has one: for sessions that are cut over devices
+  /// (runtime/cut_session.hpp). A queue is made with its device, so it cannot be asked for later.
+  bool copies = false;
 };
 
 /// The Vulkan objects of a host program, which keeps them alive longer than anything made here. It made the device with
@@ -72,8 +75,8 @@ class device {
   /// @error device_error: a handle is null, or a required feature was not enabled
   explicit device(const host_device& host);
 
-  /// Opens the same physical device once more, in its instance and with its features. The new queue does not wait for
-  /// the work of other queues.
+  /// Opens the same physical device once more, in its instance and with its features, but without a queue for copies.
+  /// The new queue does not wait for the work of other queues.
   /// @error as for the constructor
   device another() const;
 
@@ -109,7 +112,7 @@ class device {
  private:
   explicit device(std::nullptr_t) {}
   void open(const device_options& options);
-  void create(const feature_set& wanted);
+  void create(const feature_set& wanted, bool copies);
   void borrow(const host_device& host);
   void look_up();
 

@@ -19,9 +19,9 @@
 
 #include "intaglio/core/error.hpp"
 #include "intaglio/core/family.hpp"
-#include "intaglio/plan/crossing.hpp"
 #include "intaglio/plan/draft_resident.hpp"
 #include "intaglio/plan/engrave_batch.hpp"
+#include "intaglio/plan/row_memory.hpp"
 #include "intaglio/plan/table.hpp"
 #include "intaglio/plan/verify.hpp"
 
@@ -51,18 +51,6 @@ inline std::vector<layer_range> stages_of(std::uint32_t layers, std::span<const 
   }
   out.push_back({first, layers});
   return out;
-}
-
-/// Rows of the stream that cross a cut in one pass: f32 [rows, hidden_size].
-struct crossing {
-  std::uint32_t rows = 0;
-  std::uint64_t row_bytes = 0;
-  constexpr std::uint64_t bytes() const { return rows * row_bytes; }
-  constexpr const crossing_way& way() const { return crossing_way_of(rows); }
-};
-/// The rows that a sequence passes across a cut: f32 [max_tokens, hidden_size].
-constexpr crossing crossing_of(const table& t, const sequence& s) {
-  return {s.max_tokens, std::uint64_t{4} * t.config->hidden_size};
 }
 
 /// The plan of one stage. It owns everything that its table points to, except the model's name. Movable.
@@ -323,14 +311,15 @@ class stage {
 
 /// Device memory that a stage takes, in bytes, and bytes of weights that a token reads.
 struct stage_cost {
-  std::uint64_t weights = 0, caches = 0, rest = 0;  ///< rest: arena and state
+  std::uint64_t weights = 0, caches = 0, rest = 0;  ///< rest: arena, state and rows that cross
   constexpr std::uint64_t total() const { return weights + caches + rest; }
 };
 
 /// Computes the memory that stages of a plan would take, without making their plans.
 class stage_costs {
  public:
-  explicit stage_costs(const plan::table& whole)
+  /// @param one_memory whether the device's memory is the host's
+  explicit stage_costs(const plan::table& whole, bool one_memory = false)
       : layers_(whole.config->num_hidden_layers), rest_((std::max)(whole.arena_bytes(), whole.batch.arena_bytes) +
                                                         whole.state_bytes() + kernels::ring_bytes(whole.ring_size)) {
     weights_.push_back(0), caches_.push_back(0);
@@ -352,6 +341,11 @@ class stage_costs {
     note(whole.decode.epilogue, [](global& g, const dispatch&) { g.behind = true; });
     note(whole.decode.period, [](global& g, const dispatch& d) { g.kinds |= std::uint64_t{1} << d.block; });
     pattern_ = whole.pattern;
+    for (const bool takes : {false, true})
+      for (const bool gives : {false, true}) {
+        const row_memory rows = row_memory_of(whole, whole.batch.layers != 0, takes, gives);
+        rows_[takes][gives] = rows.of_device() + (one_memory ? rows.of_host() : 0);
+      }
   }
 
   std::uint32_t layers() const noexcept { return layers_; }
@@ -361,7 +355,7 @@ class stage_costs {
     for (const global& each : global_)
       if ((each.before && range.first == 0) || (each.behind && range.end == layers_) || (each.kinds & kinds) != 0)
         weights += each.bytes;
-    return {weights, caches_[range.end] - caches_[range.first], rest_};
+    return {weights, caches_[range.end] - caches_[range.first], rest_ + rows_[range.first != 0][range.end != layers_]};
   }
 
  private:
@@ -372,6 +366,7 @@ class stage_costs {
   };
   std::uint32_t layers_;
   std::uint64_t rest_;
+  std::array<std::array<std::uint64_t, 2>, 2> rows_{};  ///< rows that cross, if they are taken and if they are given
   layer_pattern pattern_;
   std::vector<global> global_;
   std::vector<std::uint64_t> weights_, caches_;  ///< sums over the layers before each layer

@@ -43,6 +43,7 @@ inline std::string json(std::size_t index, const stage& of, std::span<const std:
   const plan::table& t = of.table();
   const bool is_last = of.layers().end == t.model_layers;
   const crossing token = crossing_of(t, t.decode), chunk = crossing_of(t, t.prefill);
+  const row_memory rows = row_memory_of(t, false);
   return "{\"stage\":" + std::to_string(index) +
          ",\"device\":" + (devices.size() > index ? explanation::quoted(devices[index]) : "null") +
          ",\"first_layer\":" + std::to_string(of.layers().first) + ",\"end_layer\":" + std::to_string(of.layers().end) +
@@ -53,7 +54,8 @@ inline std::string json(std::size_t index, const stage& of, std::span<const std:
                         std::to_string(token.bytes()) + ",\"chunk_tokens\":" + std::to_string(chunk.rows) +
                         ",\"chunk_bytes\":" + std::to_string(chunk.bytes()) +
                         ",\"wait\":" + explanation::quoted(crossing_wait(index, chunk)) + "}") +
-         ",\"plan\":" + explain_json(t, t.model) + "}";
+         ",\"row_bytes\":{\"device\":" + std::to_string(rows.of_device()) +
+         ",\"host\":" + std::to_string(rows.of_host()) + "},\"plan\":" + explain_json(t, t.model) + "}";
 }
 
 }  // namespace explanation
@@ -66,10 +68,14 @@ inline std::string explain_cut(std::span<const std::shared_ptr<const stage>> sta
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const plan::table& t = stages[i]->table();
     const std::uint64_t rest = t.arena_bytes() + t.state_bytes() + kernels::ring_bytes(t.ring_size);
+    const row_memory rows = row_memory_of(t, false);
+    const std::uint64_t own_rows = rows.of_device() + (t.is_for_cpus() ? rows.of_host() : 0);
     out += explanation::stage_title(i, *stages[i], devices) +
-           "\n  device memory: " + number(t.weight_bytes() + t.cache_bytes() + rest) + " bytes: weights " +
+           "\n  device memory: " + number(t.weight_bytes() + t.cache_bytes() + rest + own_rows) + " bytes: weights " +
            number(t.weight_bytes()) + ", cache " + number(t.cache_bytes()) + " (" + number(t.context) + " positions, " +
-           std::string(kernels::cache_codec_of(t.cache_element).name) + "), arena and state " + number(rest) + '\n';
+           std::string(kernels::cache_codec_of(t.cache_element).name) + "), arena and state " + number(rest) +
+           ", rows that cross " + number(own_rows) + '\n';
+    if (!t.is_for_cpus()) out += "  host memory: " + number(rows.of_host()) + " bytes for rows that cross\n";
     if (i + 1 == stages.size()) break;
     out += "crosses: " + explanation::crossing_rows(t) + "\n  " +
            explanation::crossing_wait(i, crossing_of(t, t.prefill)) + '\n';

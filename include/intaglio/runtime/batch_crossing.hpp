@@ -13,7 +13,7 @@
 #include <string>
 
 #include "intaglio/gpu/recorder.hpp"
-#include "intaglio/plan/table.hpp"
+#include "intaglio/plan/row_memory.hpp"
 
 namespace intaglio::runtime {
 
@@ -23,11 +23,11 @@ class batch_crossing {
   /// @param of the stage's table  @error out_of_memory, device_lost
   batch_crossing(const gpu::device& on, const plan::table& of)
       : device_(on), row_bytes_(std::uint64_t{4} * of.config->hidden_size) {
-    const std::uint64_t bytes = row_bytes_ * (std::max)(of.prefill.max_tokens, of.batch.max_tokens);
-    if (of.prefill.takes_stream)
-      incoming_ = gpu::buffer(on, bytes, gpu::placement::host, "rows that cross into a stage");
-    if (of.prefill.gives_stream)
-      outgoing_ = gpu::buffer(on, bytes, gpu::placement::readback, "rows that cross out of a stage");
+    const plan::row_memory bytes = plan::row_memory_of(of, true);
+    if (bytes.incoming != 0)
+      incoming_ = gpu::buffer(on, bytes.incoming, gpu::placement::host, "rows that cross into a stage");
+    if (bytes.outgoing != 0)
+      outgoing_ = gpu::buffer(on, bytes.outgoing, gpu::placement::readback, "rows that cross out of a stage");
   }
 
   /// Sets the rows of the next pass: f32 [tokens, hidden_size]. A first stage, which has no stage before it, has no

@@ -21,6 +21,7 @@
 #include "intaglio/runtime/load_session.hpp"
 #include "intaglio/runtime/session_handle.hpp"
 #include "intaglio/runtime/stage_crossing.hpp"
+#include "intaglio/runtime/stage_memory.hpp"
 
 namespace intaglio {
 
@@ -239,46 +240,6 @@ inline std::shared_ptr<const stage_threads<front_stage>> join_stages(const gpu::
   return threads;
 }
 
-/// The whole plans that devices run, and how a model is cut over them.
-struct device_cut {
-  std::vector<const plan::table*> tables;  ///< by device
-  std::vector<std::shared_ptr<const plan::stage>> stages;
-};
-
-/// Number of devices that are the same device, opened again: they share its memory.
-inline std::size_t same_devices(std::span<const gpu::device> on, const gpu::device& as) {
-  return static_cast<std::size_t>(std::count_if(
-      on.begin(), on.end(), [&](const gpu::device& each) { return each.description().uuid == as.description().uuid; }));
-}
-
-/// Bytes that the devices' own memory can still hold together. A device that was opened several times counts once.
-inline std::uint64_t available_memory(std::span<const gpu::device> on) {
-  std::uint64_t out = 0;
-  for (const gpu::device& each : on) out += available_memory(each) / same_devices(on, each);
-  return out;
-}
-
-/// @error out_of_memory: a stage does not fit; names its layers and the numbers
-inline void require_stage_memory(std::span<const gpu::device> on, const device_cut& cut) {
-  for (std::size_t i = 0; i < on.size(); ++i) {
-    const plan::stage& stage = *cut.stages[i];
-    const memory_need need = needed_memory(stage.table());
-    std::uint64_t total = 0;
-    for (std::size_t k = 0; k < on.size(); ++k)
-      if (on[k].description().uuid == on[i].description().uuid) total += needed_memory(cut.stages[k]->table()).total();
-    const std::uint64_t available = available_memory(on[i]);
-    if (total <= available) continue;
-    throw out_of_memory(
-        on[i].label(),
-        "load stage " + std::to_string(i) + " of " + std::to_string(on.size()) + " of " + model_name(stage.table()),
-        "need " + gpu::bytes_text(need.total()) + " for layers " + std::to_string(stage.layers().first) + " to " +
-            std::to_string(stage.layers().end - 1) + " (weights " + gpu::bytes_text(need.weights) + ", KV cache " +
-            gpu::bytes_text(need.caches) + ")" +
-            (total == need.total() ? "" : ", " + gpu::bytes_text(total) + " with the other stages there") + ", have " +
-            gpu::bytes_text(available));
-  }
-}
-
 /// Cuts a model over devices without loading anything. @param tables the plans that the program carries, which outlive
 /// the cut  @param groups groups of slots, for plans with a batch (plan::stage)
 /// @error argument_error: an invalid cut, or a cut that fits nowhere; out_of_memory naming the stage
@@ -300,8 +261,10 @@ inline device_cut cut_over(std::span<const gpu::device> on, std::span<const plan
     std::vector<plan::stage_costs> costs;
     std::vector<plan::stage_device> devices;
     for (std::size_t i = 0; i < on.size(); ++i) {
-      costs.emplace_back(*out.tables[i]);
-      devices.push_back({available_memory(on[i]) / same_devices(on, on[i]), wish.rates.empty() ? 1.0 : wish.rates[i]});
+      const plan::stage_costs& cost = costs.emplace_back(*out.tables[i], has_one_memory(on[i]));
+      const std::uint64_t has = available_memory(on[i]) / same_devices(on, on[i]),
+                          taken = (std::min)(has, uncounted_stage_memory(*out.tables[i], cost));
+      devices.push_back({has - taken, wish.rates.empty() ? 1.0 : wish.rates[i]});
     }
     after = plan::choose_cut(costs, devices);
   }

@@ -47,8 +47,14 @@ struct rank_offer {
                 device = 0;  ///< device: equal for devices of one host that share memory, else different
   std::uint64_t name = 0;    ///< of the device
   std::uint64_t model = 0;   ///< of the plans
-  bool is_cpu = false;
+  bool is_cpu = false, one_memory = false;
 };
+
+/// Number of ranks on the device of one of them: they share its memory.
+inline std::uint64_t same_device(std::span<const rank_offer> all, const rank_offer& as) {
+  return static_cast<std::uint64_t>(
+      std::count_if(all.begin(), all.end(), [&](const rank_offer& each) { return each.device == as.device; }));
+}
 
 /// The rates of the ranks' devices, in the order of the stages; all 1 if the devices are alike or the cut is given.
 inline std::vector<double> rates_of_ranks(const mpi_ranks& ranks, const gpu::device& on,
@@ -68,6 +74,7 @@ inline rank_cut cut_over_ranks(const mpi_ranks& ranks, const gpu::device& on,
   rank_offer own;
   own.memory_bytes = available_memory(on);
   own.is_cpu = on.description().type == gpu::device_type::cpu;
+  own.one_memory = has_one_memory(on);
   char host[MPI_MAX_PROCESSOR_NAME] = {};
   int length = 0;
   MPI_Get_processor_name(host, &length);
@@ -89,10 +96,10 @@ inline rank_cut cut_over_ranks(const mpi_ranks& ranks, const gpu::device& on,
     const plan::table* its = tables.front();
     for (const plan::table* const of : tables)
       if (of->is_for_cpus() == each.is_cpu) its = of;
-    const auto same = static_cast<std::uint64_t>(
-        std::count_if(all.begin(), all.end(), [&](const rank_offer& other) { return other.device == each.device; }));
-    costs.emplace_back(*its);
-    devices.push_back({each.memory_bytes / same, rates[devices.size()]});
+    const plan::stage_costs& cost = costs.emplace_back(*its, each.one_memory);
+    const std::uint64_t has = each.memory_bytes / same_device(all, each),
+                        taken = (std::min)(has, uncounted_stage_memory(*its, cost));
+    devices.push_back({has - taken, rates[devices.size()]});
   }
   const auto layers = table.config->num_hidden_layers;
   const auto ranges =
@@ -101,13 +108,10 @@ inline rank_cut cut_over_ranks(const mpi_ranks& ranks, const gpu::device& on,
     throw argument_error("cut", "as many stages as ranks, " + std::to_string(all.size()),
                          std::to_string(ranges.size()));
   const rank_cut out{&table, std::make_shared<const plan::stage>(table, ranges[ranks.stage()], groups)};
-  const memory_need need = needed_memory(out.stage->table());
-  if (need.total() > devices[ranks.stage()].memory_bytes)
+  const stage_need need = needed_stage_memory(on, out.stage->table());
+  if (const std::uint64_t has = own.memory_bytes / same_device(all, own); need.total() > has)
     throw out_of_memory(on.label(), "load the stage of rank " + std::to_string(ranks.rank()),
-                        "need " + gpu::bytes_text(need.total()) + " for layers " +
-                            std::to_string(out.stage->layers().first) + " to " +
-                            std::to_string(out.stage->layers().end - 1) + ", have " +
-                            gpu::bytes_text(devices[ranks.stage()].memory_bytes));
+                        need_text(need, out.stage->layers()) + ", have " + gpu::bytes_text(has));
   return out;
 }
 

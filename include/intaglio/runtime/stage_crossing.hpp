@@ -121,8 +121,8 @@ class stage_crossing final : public stage_ends {
   /// all of them are copied.
   void make_history(const gpu::buffer& state) {
     history_.resize(table_->context);
-    const std::uint64_t bytes = std::uint64_t{4} * table_->context;
-    history_memory_ = gpu::buffer(device_, boxes * bytes, gpu::placement::host, "the history of a stage");
+    const std::uint64_t all = plan::row_memory_of(*table_, false).history, bytes = all / boxes;
+    history_memory_ = gpu::buffer(device_, all, gpu::placement::host, "the history of a stage");
     for (std::size_t box = 0; box < boxes; ++box) {
       gpu::recorder to(device_, "history of " + model_name(*table_));
       to.copy(history_memory_, box * bytes, state, std::uint64_t{4} * kernels::state::history(table_->max_tokens),

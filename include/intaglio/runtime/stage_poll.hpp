@@ -14,8 +14,8 @@ namespace intaglio::runtime {
 /// How long the threads of a session's stages poll before they sleep: a token crosses twice, and waking a thread takes
 /// longer than the copy. CPU drivers and small hosts have no core to spare.
 inline std::chrono::microseconds stage_poll(const gpu::device& on) {
-  const bool spare = on.description().type != gpu::device_type::cpu && std::thread::hardware_concurrency() >= 4;
-  return std::chrono::microseconds(spare ? 2000 : 0);
+  static const bool spare = std::thread::hardware_concurrency() >= 4;  // asked once: each wait comes here
+  return std::chrono::microseconds(spare && on.description().type != gpu::device_type::cpu ? 2000 : 0);
 }
 /// Polls until `done` or for a time. @return whether it is done
 template <class Done>

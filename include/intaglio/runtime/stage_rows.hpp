@@ -5,15 +5,15 @@
 
 #include "intaglio/core/compiler.hpp"
 
-#include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "intaglio/gpu/queue.hpp"
 #include "intaglio/gpu/recorder.hpp"
-#include "intaglio/plan/cut.hpp"
+#include "intaglio/plan/row_memory.hpp"
 #include "intaglio/runtime/pass_kind.hpp"
 #include "intaglio/runtime/pass_memory.hpp"
 #include "intaglio/runtime/row_copy.hpp"
@@ -28,34 +28,14 @@ class stage_rows {
   static_assert(boxes == pass_memory::mailboxes);
 
   /// @error out_of_memory, device_lost
-  stage_rows(const gpu::device& on, const plan::table& of)
-      : device_(on), table_(&of), row_bytes_(std::uint64_t{4} * of.config->hidden_size),
-        slot_bytes_(row_bytes_ * (std::max)({of.prefill.max_tokens, of.logits.max_tokens, of.verify.max_tokens})),
-        copies_(on, gpu::queue::hang_limit, gpu::lane::copies) {
-    constexpr auto lanes = gpu::lanes::both;
-    const bool staged = is_staged(plan::crossing_of(of, of.prefill)) || is_staged(plan::crossing_of(of, of.logits)) ||
-                        is_staged(plan::crossing_of(of, of.verify));
-    if (of.decode.takes_stream) {
-      incoming_ = gpu::buffer(on, boxes * slot_bytes_, gpu::placement::host, "rows that cross into a stage", lanes);
-      if (staged)
-        arrived_ = gpu::buffer(on, boxes * slot_bytes_, gpu::placement::device_local,
-                               "rows that have crossed into a stage", lanes);
-    }
-    if (of.decode.gives_stream) {
-      outgoing_ =
-          gpu::buffer(on, slot_count * slot_bytes_, gpu::placement::readback, "rows that cross out of a stage", lanes);
-      if (staged)
-        leaving_ = gpu::buffer(on, leaving_slots * slot_bytes_, gpu::placement::device_local, "rows that leave a stage",
-                               lanes);
-    }
-  }
+  stage_rows(const gpu::device& on, const plan::table& of) : stage_rows(on, of, plan::row_memory_of(of, false)) {}
 
   /// Records the copies of a kind of pass. @param arena with which its sequence is recorded
   void record(pass_kind kind, const plan::sequence& of, const gpu::buffer& arena) {
     recordings made;
     const plan::crossing rows = plan::crossing_of(*table_, of);
     const std::uint64_t bytes = rows.bytes();
-    made.staged = is_staged(rows);
+    made.staged = &rows.way() == &plan::staged_crossing;
     const std::string owner = std::string(of.name) + " of " + model_name(*table_);
     for (std::size_t box = 0; of.takes_stream && box < boxes; ++box) {
       const std::uint64_t at = box * slot_bytes_;
@@ -84,7 +64,7 @@ class stage_rows {
   VkCommandBuffer enter(pass_kind kind, std::size_t box, std::span<const std::byte> rows, gpu::queue_point& after) {
     const recordings& of = its(kind);
     copy_rows(incoming_.mapped().data() + box * slot_bytes_, rows);
-    if (of.staged) after = copies_.end_of(submit(of.arrive[box]));
+    if (of.staged) after = copies_->end_of(submit(of.arrive[box]));
     return of.in[box].handle();
   }
   /// Commands that run behind a pass of a kind; null: it gives no rows. @param slot for the rows
@@ -95,8 +75,8 @@ class stage_rows {
                                    const gpu::queue_point& pass) {
     if (const recordings& of = its(kind); of.staged) {
       const std::uint64_t number = submit(of.leave[slot], pass);
-      poll_for(stage_poll(device_), [&] { return copies_.finished(number); });
-      copies_.wait(number);
+      poll_for(stage_poll(device_), [&] { return copies_->finished(number); });
+      copies_->wait(number);
     }
     return outgoing_.mapped().subspan(slot * slot_bytes_, tokens * row_bytes_);
   }
@@ -110,7 +90,18 @@ class stage_rows {
     std::array<gpu::recording, slot_count> leave, out;
   };
 
-  static bool is_staged(const plan::crossing& of) { return &of.way() == &plan::staged_crossing; }
+  stage_rows(const gpu::device& on, const plan::table& of, const plan::row_memory& bytes)
+      : device_(on), table_(&of), row_bytes_(bytes.row), slot_bytes_(bytes.slot),
+        incoming_(room(bytes.incoming, gpu::placement::host, "rows that cross into a stage")),
+        arrived_(room(bytes.arrived, gpu::placement::device_local, "rows that have crossed into a stage")),
+        leaving_(room(bytes.leaving, gpu::placement::device_local, "rows that leave a stage")),
+        outgoing_(room(bytes.outgoing, gpu::placement::readback, "rows that cross out of a stage")) {
+    if (bytes.of_device() != 0) copies_.emplace(on, gpu::queue::hang_limit, gpu::lane::copies);
+  }
+  gpu::buffer room(std::uint64_t bytes, gpu::placement where, const char* purpose) const {
+    return bytes == 0 ? gpu::buffer() : gpu::buffer(device_, bytes, where, purpose, gpu::lanes::both);
+  }
+
   const recordings& its(pass_kind kind) const noexcept { return of_[static_cast<std::size_t>(kind)]; }
   gpu::recording copy(std::string name, gpu::lane where, const gpu::buffer& from, std::uint64_t from_offset,
                       const gpu::buffer& to, std::uint64_t to_offset, std::uint64_t bytes) const {
@@ -120,7 +111,7 @@ class stage_rows {
   }
   std::uint64_t submit(const gpu::recording& of, const gpu::queue_point& after = {}) {
     const VkCommandBuffer commands = of.handle();
-    return copies_.submit({&commands, 1}, of.name(), after);
+    return copies_->submit({&commands, 1}, of.name(), after);
   }
 
   gpu::device device_;
@@ -128,7 +119,8 @@ class stage_rows {
   std::uint64_t row_bytes_, slot_bytes_;
   gpu::buffer incoming_, arrived_, leaving_, outgoing_;
   std::array<recordings, pass_kinds> of_;
-  gpu::queue copies_;  // destroyed first, which waits: the members above may be in use by the device
+  /// Only if passes are staged. Destroyed first, which waits: the members above may be in use by the device.
+  std::optional<gpu::queue> copies_;
 };
 
 }  // namespace intaglio::runtime
