@@ -59,7 +59,6 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::mistral_small_24b, dtype::q4_0>();
   check_in<models::llama_3_8b, dtype::q6_k>();
   check_in<models::llama_31_8b, dtype::q8_0>();
-  check_in<models::llama_33_70b, dtype::q4_k>();
   check_in<models::llama_33_70b, dtype::bf16>();
   check_in<models::llama_32_1b, dtype::q4_k>();
   check_in<models::llama_32_3b, dtype::q4_k>();

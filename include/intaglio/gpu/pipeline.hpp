@@ -13,6 +13,7 @@
 #include <span>
 #include <thread>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/core/joining_thread.hpp"
 
 namespace intaglio::gpu {
@@ -21,7 +22,7 @@ namespace intaglio::gpu {
 struct pipeline_description {
   std::string_view name;             ///< name of the kernel, for errors and tools
   std::span<const std::byte> spirv;  ///< one module; its entry point is main
-  std::span<const specialization> constants;
+  array_view<const specialization> constants;
   std::uint32_t push_constant_bytes = 0;
   std::uint32_t required_subgroup_size = 0;  ///< 0: the driver's choice
   bool full_subgroups = true;                ///< no subgroup of a workgroup has idle lanes at the end
@@ -41,7 +42,7 @@ class pipeline {
   VkPipelineLayout layout() const noexcept { return layout_.get(); }
   const std::string& name() const noexcept { return name_; }
   /// The specialization constants of the pipeline.
-  std::span<const specialization> constants() const noexcept { return constants_; }
+  array_view<const specialization> constants() const noexcept { return constants_; }
   /// hash_of_module of the module that the driver was given.
   std::uint64_t module_hash() const noexcept { return module_hash_; }
   std::uint32_t push_constant_bytes() const noexcept { return push_constant_bytes_; }
@@ -115,7 +116,7 @@ class pipeline {
 
   /// The specialization constants of a pipeline as Vulkan takes them. It has pointers to itself.
   struct specialization_map {
-    explicit specialization_map(std::span<const specialization> constants) : entries(constants.size()) {
+    explicit specialization_map(array_view<const specialization> constants) : entries(constants.size()) {
       for (std::size_t i = 0; i < entries.size(); ++i) {
         entries[i].constantID = constants[i].id;
         entries[i].offset = static_cast<std::uint32_t>(i * sizeof(specialization) + offsetof(specialization, value));
@@ -123,7 +124,7 @@ class pipeline {
       }
       info.mapEntryCount = static_cast<std::uint32_t>(entries.size());
       info.pMapEntries = entries.data();
-      info.dataSize = constants.size_bytes();
+      info.dataSize = constants.size() * sizeof(specialization);
       info.pData = constants.data();
     }
     specialization_map(const specialization_map&) = delete;
@@ -216,8 +217,9 @@ class pipeline {
 /// at a time
 /// @error as for `pipeline`: the first failure in the order of the descriptions, after all threads have ended; `take`
 /// may have got some pipelines by then
-inline void build_pipelines(const device& on, std::span<const pipeline_description> descriptions, pipeline_cache* cache,
-                            unsigned threads, const std::function<void(std::size_t, pipeline&&)>& take) {
+inline void build_pipelines(const device& on, array_view<const pipeline_description> descriptions,
+                            pipeline_cache* cache, unsigned threads,
+                            const std::function<void(std::size_t, pipeline&&)>& take) {
   translated([&] {
     for (const pipeline_description& each : descriptions) pipeline::check(on, each);
     std::vector<std::exception_ptr> failures(descriptions.size());
@@ -253,7 +255,7 @@ inline void build_pipelines(const device& on, std::span<const pipeline_descripti
   });
 }
 /// Makes pipelines on several threads. @return them in the order of their descriptions
-inline std::vector<pipeline> build_pipelines(const device& on, std::span<const pipeline_description> descriptions,
+inline std::vector<pipeline> build_pipelines(const device& on, array_view<const pipeline_description> descriptions,
                                              pipeline_cache* cache = nullptr, unsigned threads = 0) {
   return translated([&] {
     std::vector<pipeline> out(descriptions.size());

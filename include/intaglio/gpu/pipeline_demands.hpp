@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/gpu/description.hpp"
 #include "intaglio/kernels/module_demands.hpp"
 
@@ -22,7 +23,8 @@ struct specialization {
 };
 
 /// The demands of a module with these constants; constants that are not named have their defaults.
-inline kernels::module_demands demands_of(std::span<const std::byte> spirv, std::span<const specialization> constants) {
+inline kernels::module_demands demands_of(std::span<const std::byte> spirv,
+                                          array_view<const specialization> constants) {
   return kernels::demands_of(kernels::words_in_bytes<std::byte>{spirv.data(), spirv.size()},
                              [constants](std::uint32_t id, std::uint32_t bits) {
                                for (const specialization& each : constants)

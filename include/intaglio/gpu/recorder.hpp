@@ -5,6 +5,8 @@
 #include <intaglio/gpu/memory.hpp>
 #include <intaglio/gpu/pipeline.hpp>
 
+#include "intaglio/core/array_view.hpp"
+
 namespace intaglio::gpu {
 
 /// Points in time measured on the device while a recording runs.
@@ -65,12 +67,14 @@ class timestamps {
 };
 
 /// A hash of what a dispatch runs and on what. @param module hash_of_module  @param push the push constants
-inline std::uint64_t hash_of_dispatch(std::uint64_t module, std::span<const specialization> constants,
+inline std::uint64_t hash_of_dispatch(std::uint64_t module, array_view<const specialization> constants,
                                       const std::array<std::uint32_t, 3>& groups, std::span<const std::byte> push) {
   const auto mixed = [](std::uint64_t hash, std::span<const std::byte> bytes) {
     return detail::checksum({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, hash);
   };
-  return mixed(mixed(mixed(module, std::as_bytes(constants)), std::as_bytes(std::span(groups))), push);
+  const std::span values(reinterpret_cast<const std::byte*>(constants.data()),
+                         constants.size() * sizeof(specialization));
+  return mixed(mixed(mixed(module, values), std::as_bytes(std::span(groups))), push);
 }
 
 /// A finished command buffer. It may be in flight several times at once; everything that it refers to must outlive its

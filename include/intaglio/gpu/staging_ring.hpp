@@ -6,6 +6,8 @@
 #include <intaglio/gpu/queue.hpp>
 #include <intaglio/gpu/recorder.hpp>
 
+#include "intaglio/core/array_view.hpp"
+
 namespace intaglio::gpu {
 
 /// Slots to fill and to copy from. The destructor waits for the copies, so the ring should be destroyed before their
@@ -41,7 +43,7 @@ class staging_ring {
   /// Submits a copy of parts of a slot that slot() returned since its last copy. Later submissions on this device see
   /// the copied data.
   /// @error argument_error: a part ends outside the slot or its target; out_of_memory, device_lost
-  void copy(std::size_t index, std::span<const part> parts) {
+  void copy(std::size_t index, array_view<const part> parts) {
     translated([&] {
       state& of = states_[index];
       recorder commands(device_, "upload", std::move(of.commands));

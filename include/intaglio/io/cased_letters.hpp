@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <string>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/io/unicode.hpp"
 
 namespace intaglio::io {
@@ -38,7 +38,7 @@ inline constexpr auto cased_letters = std::to_array<letter_range>(
      {0x10C80, 0x10CB2}, {0x10CC0, 0x10CF2}, {0x118A0, 0x118DF}, {0x1E900, 0x1E943}});
 
 /// Whether a character is in one of several ranges, which are in order.
-constexpr bool is_in(std::span<const letter_range> ranges, char32_t value) {
+constexpr bool is_in(array_view<const letter_range> ranges, char32_t value) {
   const auto at = std::ranges::upper_bound(ranges, value, {}, &letter_range::first);
   return at != ranges.begin() && value <= (at - 1)->last;
 }

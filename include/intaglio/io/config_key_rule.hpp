@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/core/family.hpp"
 #include "intaglio/core/short_name.hpp"
 #include "intaglio/io/strict_json.hpp"
@@ -90,7 +90,7 @@ constexpr bool has_window(const family& of) {
 /// counts as an absent value.
 /// @param model_type  or the type of a RoPE scaling
 /// @throws file_error for a key that must be off and is not
-inline void judge_config_keys(const json_place& object, std::span<const config_key_rule> rules,
+inline void judge_config_keys(const json_place& object, array_view<const config_key_rule> rules,
                               std::string_view model_type, std::vector<std::string>& warnings) {
   constexpr std::size_t most = 16;
   std::size_t named = 0;

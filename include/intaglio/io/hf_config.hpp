@@ -7,11 +7,11 @@
 #include <iterator>
 #include <limits>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/core/family.hpp"
 #include "intaglio/io/absent_families.hpp"
 #include "intaglio/io/hf_keys.hpp"
@@ -127,7 +127,7 @@ class hf_config_reader : public hf_layer_norms {
 
   /// Warns of every key that is not read.
   [[gnu::cold]] void judge_keys(const json_place& root, const json_place& text) {
-    const auto judge = [&](const json_place& object, std::span<const config_key_rule> rules, std::string_view family) {
+    const auto judge = [&](const json_place& object, array_view<const config_key_rule> rules, std::string_view family) {
       judge_config_keys(object, rules, family, out_.warnings);
     };
     std::vector<config_key_rule> rules(std::begin(hf_key_rules), std::end(hf_key_rules));

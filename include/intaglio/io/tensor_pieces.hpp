@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/io/mapped_file.hpp"
 
 namespace intaglio::io {
@@ -69,7 +70,7 @@ inline void read_piece(const tensor_piece& piece, std::uint64_t element_bytes, s
 }
 
 /// Copies rows [row0, row0 + count) of a matrix of pieces into `out` [count, columns].
-inline void read_pieces(std::span<const tensor_piece> pieces, std::uint64_t element_bytes, std::uint64_t columns,
+inline void read_pieces(array_view<const tensor_piece> pieces, std::uint64_t element_bytes, std::uint64_t columns,
                         std::uint64_t row0, std::uint64_t count, std::span<std::byte> out) {
   for (const tensor_piece& piece : pieces) {
     const std::uint64_t first = (std::max)(row0, piece.row0), last = (std::min)(row0 + count, piece.row0 + piece.rows);

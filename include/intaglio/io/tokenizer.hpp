@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/core/error.hpp"
 #include "intaglio/io/added_tokens.hpp"
 #include "intaglio/io/byte_level_bpe.hpp"
@@ -36,7 +37,7 @@ struct encode_options {
   bool parse_special = false;  ///< texts of control tokens become these tokens; else they are plain text
   bool add_bos = false;        ///< puts BOS in front, unless parse_special reads one there
   bool add_eos = false;
-  std::span<const text_range> plain =
+  array_view<const text_range> plain =
       {};  ///< ranges where parse_special does not apply, ascending and disjoint; for text that a user typed
 };
 

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
+
 namespace intaglio::io {
 
 /// Neighbouring rows of a tensor, in the order of the file, and the factor of their values.
@@ -28,7 +30,7 @@ struct weight_factor {
 };
 
 /// The factors of a tensor with this GGUF name; empty where it has none, or where all are 1.
-[[gnu::cold]] inline std::vector<row_factor> factors_of(std::span<const weight_factor> all, std::string_view name) {
+[[gnu::cold]] inline std::vector<row_factor> factors_of(array_view<const weight_factor> all, std::string_view name) {
   if (name.starts_with("blk.")) name.remove_prefix(name.find('.', 4) + 1);
   for (const weight_factor& each : all) {
     if (each.tensor != name) continue;
@@ -39,7 +41,7 @@ struct weight_factor {
 }
 
 /// Multiplies rows by their factors. @param row0 index of the first row  @param values whole rows of `columns` values
-inline void multiply_rows(std::span<const row_factor> runs, std::uint64_t row0, std::uint64_t columns,
+inline void multiply_rows(array_view<const row_factor> runs, std::uint64_t row0, std::uint64_t columns,
                           std::span<float> values) {
   const std::uint64_t end = row0 + values.size() / columns;
   std::uint64_t first = 0;

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <span>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/ir/stream_trace.hpp"
 
 namespace intaglio::ir {
@@ -159,7 +160,7 @@ concept traceable = requires {
 /// each layer.
 template <class Model>
 concept holds_own = requires {
-  std::span<const held_type>(Model::held);
+  array_view<const held_type>(Model::held);
   std::span<const std::uint8_t>(Model::sets);
 };
 /// The ops that a model's layers append, as a graph.

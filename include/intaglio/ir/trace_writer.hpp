@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/core/by_pointer.hpp"
 #include "intaglio/ir/op.hpp"
 
@@ -28,7 +29,7 @@ class trace_writer {
   /// @param held types that replace the layers' own
   /// @param sets the set of each layer in `held`; layers of one block and one set are a kind; empty: all layers have
   /// set 0
-  constexpr explicit trace_writer(std::span<const held_type> held, std::span<const std::uint8_t> sets = {})
+  constexpr explicit trace_writer(array_view<const held_type> held, std::span<const std::uint8_t> sets = {})
       : held_(held), sets_(sets) {}
 
   constexpr const ir::graph& graph() const { return graph_; }
@@ -192,7 +193,7 @@ class trace_writer {
     ++block_;
   }
 
-  std::span<const held_type> held_{};
+  array_view<const held_type> held_{};
   std::span<const std::uint8_t> sets_{};
   std::uint8_t set_ = 0;
 };

@@ -66,22 +66,21 @@ template <class Kernel>
 inline constexpr auto push_ids = numbered<typename Kernel::template push<push_id>>(
     std::make_index_sequence<sizeof(typename Kernel::template push<push_id>)>{});
 
+/// The specialization constants of a kernel where each word is its own id.
+template <class Constants>
+inline constexpr Constants constant_ids = [] {
+  constant_words words{};
+  for (std::uint32_t i = 0; i < words.size(); ++i) words[i] = i;
+  return constants_from<Constants>(words);
+}();
 /// A specialization constant of a kernel by its member.
 template <auto Member>
 struct constant_member;
 template <class Constants, class Value, Value Constants::*Member>
 struct constant_member<Member> {
-  /// The id of the word that changes the member. Members are in the order of their ids.
-  static constexpr std::uint32_t id = [] {
-    const auto of = [](std::uint32_t at) {
-      constant_words words{};
-      words[at] = 1;
-      return std::bit_cast<std::array<std::uint32_t, sizeof(Value) / 4>>(constants_from<Constants>(words).*Member)[0];
-    };
-    std::uint32_t at = 0;
-    while (of(at) == 0) ++at;
-    return at;
-  }();
+  /// The id of the word that the member is made of. Of an array it is that of the first element.
+  static constexpr std::uint32_t id =
+      std::bit_cast<std::array<std::uint32_t, sizeof(Value) / 4>>(constant_ids<Constants>.*Member)[0];
 };
 /// The id of a specialization constant: constant_id<&matmul_kernel::constants::rows>.
 template <auto Member>

@@ -13,6 +13,8 @@
 #include <span>
 #include <string_view>
 
+#include "intaglio/core/array_view.hpp"
+
 namespace intaglio::kernels {
 
 /// The steps of a layer in order. before: a step of the previous layer, or the beginning of the pass.
@@ -34,7 +36,7 @@ class exchange_ranges {
     std::copy(list.begin(), list.end(), items_.begin());
   }
   constexpr void add(const exchange_range& range) { items_[count_++] = range; }
-  constexpr std::span<const exchange_range> all() const { return std::span(items_).first(count_); }
+  constexpr array_view<const exchange_range> all() const { return std::span(items_).first(count_); }
   /// Bytes of one layer's exchange.
   constexpr std::uint64_t bytes() const {
     std::uint64_t out = 0;

@@ -6,8 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/plan/table.hpp"
 
 namespace intaglio::plan {
@@ -30,7 +30,7 @@ struct block_steps {
   constexpr kernels::layers::ffns ffns() const { return {early.is_there() ? 1u : 0u, late.is_there() ? 2u : 1u}; }
   constexpr bool apart() const { return v != no_step; }
   /// Rows of the product of v, or of k and v, that is apart; 0: there is none.
-  constexpr std::uint32_t apart_rows(std::span<const dispatch> period) const {
+  constexpr std::uint32_t apart_rows(array_view<const dispatch> period) const {
     return apart() ? kernels::constants_of<kernels::matmul_kernel>(period[v].specialization).rows : 0;
   }
   /// Calls take(matrix, its step) for each matrix of a layer. @return whether all calls return true
@@ -43,7 +43,7 @@ struct block_steps {
 
 /// Finds the dispatches of one kind of block by their order; constants of the kernels are not checked.
 /// @return true if every dispatch of the block has been identified and no required one is missing
-constexpr bool find_steps(std::span<const dispatch> period, std::uint8_t kind, block_steps& out) {
+constexpr bool find_steps(array_view<const dispatch> period, std::uint8_t kind, block_steps& out) {
   using kernels::kernel;
   while (out.first < period.size() && period[out.first].block != kind) ++out.first;
   out.end = out.first;

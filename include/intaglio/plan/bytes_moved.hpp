@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
 #include "intaglio/plan/table.hpp"
 
@@ -58,7 +59,7 @@ constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const di
 
 /// Bytes that a whole pass must move.
 constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, std::uint32_t position, std::uint32_t tokens) {
-  const auto sum = [&](std::span<const dispatch> part) {
+  const auto sum = [&](array_view<const dispatch> part) {
     std::uint64_t out = 0;
     for (const dispatch& each : part) out += bytes_moved(t, of, each, position, tokens);
     return out;

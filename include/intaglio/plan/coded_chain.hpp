@@ -7,9 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/core/decoder_config.hpp"
 #include "intaglio/plan/block_steps.hpp"
 
@@ -18,13 +18,13 @@ namespace intaglio::plan {
 /// The chain of dispatches of a layer with coded weights: the steps of each kind of block and what all blocks share.
 struct coded_chain {
   const decoder_config& config;
-  std::span<const dispatch> period{};
+  array_view<const dispatch> period{};
   std::vector<block_steps> blocks{};  ///< by kind of block
   /// Whether blocks have norms before additions to the stream, and norms before their sublayers.
   bool inner_norms = false, outer_norms = true;
 
   /// Finds the steps of each kind of block. @return false if some block has other steps
-  constexpr bool finds_blocks(std::span<const dispatch> of, std::uint32_t kinds) {
+  constexpr bool finds_blocks(array_view<const dispatch> of, std::uint32_t kinds) {
     period = of;
     blocks.resize(kinds);
     for (std::uint32_t kind = 0; kind < kinds; ++kind)

@@ -8,9 +8,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/core/message.hpp"
 
 namespace intaglio::plan {
@@ -46,7 +46,7 @@ struct crossing_step {
 /// A way for rows to cross.
 struct crossing_way {
   std::string_view name{};
-  std::span<const crossing_step> steps{};
+  array_view<const crossing_step> steps{};
   std::array<std::uint8_t, crossing_memories> slot_counts{};
 
   constexpr std::uint8_t slot_count(crossing_memory of) const { return slot_counts[static_cast<std::size_t>(of)]; }

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/core/error.hpp"
 #include "intaglio/core/family.hpp"
 #include "intaglio/plan/draft_resident.hpp"
@@ -140,13 +141,13 @@ class stage {
     if (!is_last()) out.logits_offset = 0;
     std::vector<std::uint32_t> kept;  // indices in the whole sequence
     std::uint32_t index = 0;
-    const auto take = [&](std::span<const dispatch> part, auto&& wanted) {
+    const auto take = [&](array_view<const dispatch> part, auto&& wanted) {
       std::vector<dispatch> list;
       for (const dispatch& each : part) {
         if (wanted(each)) list.push_back(each), kept.push_back(index);
         ++index;
       }
-      return std::span<const dispatch>(parts_->dispatches.emplace_back(std::move(list)));
+      return array_view<const dispatch>(parts_->dispatches.emplace_back(std::move(list)));
     };
     out.prologue = take(whole.prologue, [&](const dispatch&) { return is_first(); });
     out.period = take(whole.period, [&](const dispatch& d) { return out.times(d) != 0; });
@@ -240,8 +241,8 @@ class stage {
   }
 
   /// The values that live during dispatches of the stage. The stream lives from the copy in to the copy out.
-  std::span<const placed_value> values_of(const sequence& whole, const sequence& part,
-                                          std::span<const std::uint32_t> kept) {
+  array_view<const placed_value> values_of(const sequence& whole, const sequence& part,
+                                           std::span<const std::uint32_t> kept) {
     std::vector<placed_value> list;
     for (placed_value each : whole.values) {
       const auto first = std::lower_bound(kept.begin(), kept.end(), each.first);
@@ -332,7 +333,7 @@ class stage_costs {
                         (whole.batch.layers != 0 ? whole.pool(whole.pattern(layer)).bytes() : 0));
     }
     for (const weight& each : whole.weights) global_.push_back({each.per_layer ? 0 : aligned(each.bytes)});
-    const auto note = [&](std::span<const dispatch> part, auto&& by) {
+    const auto note = [&](array_view<const dispatch> part, auto&& by) {
       for (const dispatch& d : part)
         for (const operand& each : d.push)
           if (each.where == region::weight) by(global_[each.slot], d);
@@ -383,8 +384,8 @@ struct stage_device {
 /// @param costs of the plan for each device's profile
 /// @return in the form that stages_of() takes  @error argument_error: no cut fits; the text has the bytes needed and
 /// free
-inline std::vector<std::uint32_t> choose_cut(std::span<const stage_costs> costs,
-                                             std::span<const stage_device> devices) {
+inline std::vector<std::uint32_t> choose_cut(array_view<const stage_costs> costs,
+                                             array_view<const stage_device> devices) {
   const std::uint32_t layers = costs.front().layers();
   const auto count = static_cast<std::uint32_t>(devices.size());
   if (count > layers)

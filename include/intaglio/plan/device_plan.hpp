@@ -7,11 +7,11 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/core/error.hpp"
 #include "intaglio/plan/fit.hpp"
 #include "intaglio/plan/heads_together.hpp"
@@ -101,7 +101,7 @@ class device_plan {
     sequence plan;
   };
 
-  std::span<const dispatch> keep(std::vector<dispatch> list) { return lists_.emplace_back(std::move(list)); }
+  array_view<const dispatch> keep(std::vector<dispatch> list) { return lists_.emplace_back(std::move(list)); }
   sequence fitted_sequence(const sequence& from, const kernels::pass_rows& pass) {
     sequence out = from;
     out.rows = pass.rows;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/kernels/catalogue.hpp"
 #include "intaglio/kernels/exchange.hpp"
 #include "intaglio/plan/table.hpp"
@@ -55,7 +56,7 @@ constexpr kernels::layers::exchanged_arguments exchanged_arguments(const dispatc
 }
 /// The step after `writer` or before it that writes bytes which `writer` writes at an operand; the number of steps if
 /// there is none.
-constexpr std::size_t second_writer(std::span<const dispatch> steps, std::size_t writer, const operand& at) {
+constexpr std::size_t second_writer(array_view<const dispatch> steps, std::size_t writer, const operand& at) {
   const auto written = [&](std::size_t step, auto&& by) {
     for (std::size_t i = 0; i < steps[step].access_count; ++i)
       if (const access& a = steps[step].accesses[i];

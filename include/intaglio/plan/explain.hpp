@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/plan/bytes_moved.hpp"
 #include "intaglio/plan/rules.hpp"
 #include "intaglio/plan/table.hpp"
@@ -107,7 +108,7 @@ inline std::string json(const dispatch& d) {
 
 /// A sequence as a JSON object: its sums, dispatches and values.
 inline std::string json(const sequence& s) {
-  auto calls = [](std::span<const dispatch> part) { return array(part, [](const dispatch& d) { return json(d); }); };
+  auto calls = [](array_view<const dispatch> part) { return array(part, [](const dispatch& d) { return json(d); }); };
   return "{\"name\":" + quoted(s.name) + ",\"max_tokens\":" + std::to_string(s.max_tokens) +
          ",\"layers\":" + std::to_string(s.layers) + ",\"dispatches\":" + std::to_string(s.dispatch_count()) +
          ",\"barriers\":" + std::to_string(s.barrier_count()) +

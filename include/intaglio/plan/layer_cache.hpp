@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <span>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/core/layer_pattern.hpp"
 #include "intaglio/plan/profile.hpp"
 
@@ -40,7 +40,7 @@ struct layer_cache {
 
 /// The layer whose cache a layer uses; the layer itself if none before it has a cache to share.
 /// @param caches by kind of layer
-constexpr std::uint32_t cache_owner(const layer_pattern& pattern, std::span<const layer_cache> caches,
+constexpr std::uint32_t cache_owner(const layer_pattern& pattern, array_view<const layer_cache> caches,
                                     std::uint32_t layer) {
   const layer_cache& own = caches[pattern(layer)];
   for (std::uint32_t before = layer; own.shared && before-- > 0;)

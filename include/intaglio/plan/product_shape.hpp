@@ -6,8 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/plan/table.hpp"
 
 namespace intaglio::plan {
@@ -62,7 +62,7 @@ constexpr std::uint32_t rows_of(const dispatch& call) {
 }
 
 /// The first of the shapes that belongs to a dispatch, or null.
-constexpr const product_shape* shape_of(const dispatch& call, std::span<const product_shape> among) {
+constexpr const product_shape* shape_of(const dispatch& call, array_view<const product_shape> among) {
   if (among.empty() || !shares_rows(call)) return nullptr;
   const std::uint64_t key = product_key(call);
   for (const product_shape& each : among)

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/kernels/cache_layout.hpp"
 #include "intaglio/kernels/catalogue.hpp"
 #include "intaglio/plan/device_classes.hpp"
@@ -27,8 +27,8 @@ enum class chunk_arithmetic : std::uint8_t {
 /// The choices of a plan: arithmetic, caches and numbers of tokens. A program carries several profiles and picks one by
 /// device. The division of work is not one: it is that of the most capable class.
 struct profile {
-  std::string_view name;                           ///< name in options and in `intaglio plan`
-  std::span<const device_class* const> classes{};  ///< classes for which it is made, the most capable first
+  std::string_view name;                            ///< name in options and in `intaglio plan`
+  array_view<const device_class* const> classes{};  ///< classes for which it is made, the most capable first
   chunk_arithmetic coded_chunks =
       chunk_arithmetic::exact;  ///< chunks of models with coded weights (f32, f16, bf16, q8_0, ...)
   chunk_arithmetic chunk_attention =

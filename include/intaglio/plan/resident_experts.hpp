@@ -6,8 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/plan/block_steps.hpp"
 #include "intaglio/plan/table.hpp"
 
@@ -57,7 +57,7 @@ struct resident_experts {
 
   constexpr bool are_there() const { return its.is_there(); }
   /// The mixture of a kind of block.
-  static constexpr kernels::layers_coded::mixture of(std::span<const dispatch> period, const block_steps& steps) {
+  static constexpr kernels::layers_coded::mixture of(array_view<const dispatch> period, const block_steps& steps) {
     if (!steps.is_mixture()) return {};
     const auto c = constants_of<kernels::route_kernel>(period[steps.route]);
     return {c.experts, c.experts_used, c.over_all != 0};
@@ -65,7 +65,7 @@ struct resident_experts {
   /// Whether a kind of block has this mixture, with a plain softmax, a router of f32, and experts without biases whose
   /// sum is added to the stream. The caller checks the products.
   /// @param hidden elements of the stream
-  constexpr bool are_in(std::span<const dispatch> period, const block_steps& steps, std::uint32_t hidden) const {
+  constexpr bool are_in(array_view<const dispatch> period, const block_steps& steps, std::uint32_t hidden) const {
     if (of(period, steps) != its) return false;
     if (!are_there()) return true;
     const auto route = constants_of<kernels::route_kernel>(period[steps.route]);
@@ -79,8 +79,8 @@ struct resident_experts {
   /// Binds the dispatches of a kind of block.
   /// @param stream the input of the router and the experts  @param gated outputs of gate and up of a token's experts
   /// @param out receives `stream` plus the sum of the experts
-  constexpr void bind(std::span<dispatch> period, const block_steps& steps, const operand& stream, const operand& gated,
-                      const operand& out) const {
+  constexpr void bind(array_view<dispatch> period, const block_steps& steps, const operand& stream,
+                      const operand& gated, const operand& out) const {
     rebind(period[steps.router], stream, logits, nullptr);
     dispatch& route = period[steps.route];
     for (std::size_t i = 0; i < route.access_count; ++i) {

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/kernels/catalogue.hpp"
 #include "intaglio/plan/exchange.hpp"
 #include "intaglio/plan/table.hpp"
@@ -55,7 +56,7 @@ constexpr bool may_see_ahead(const table& t, const sequence& s, const dispatch& 
 }
 
 /// Whether dispatches of the layer before an attention write all keys and values that it reads.
-constexpr bool reads_written(const sequence& s, std::span<const dispatch> before, const dispatch& d, text<256>& out) {
+constexpr bool reads_written(const sequence& s, array_view<const dispatch> before, const dispatch& d, text<256>& out) {
   for (const access& a : std::span(d.accesses).first(d.access_count)) {
     if (a.where != region::keys && a.where != region::values && a.where != region::pool_keys &&
         a.where != region::pool_values)

@@ -5,10 +5,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 #include <type_traits>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/core/dtype.hpp"
 #include "intaglio/core/layer_pattern.hpp"
 #include "intaglio/core/message.hpp"
@@ -30,49 +30,49 @@ struct placed_value {
 
 /// One recorded command sequence: the prologue once, each layer's kind of block from the period, the epilogue once.
 struct sequence {
-  std::string_view name;                    ///< the kind of pass, as `intaglio plan` prints it
-  std::uint32_t max_tokens = 1;             ///< tokens of the widest pass
-  std::uint32_t layers = 0;                 ///< layers of the model, or of its stage; 0: the plan has no such sequence
-  layer_pattern pattern;                    ///< the kind of each layer
-  std::span<const dispatch> prologue;       ///< dispatches before the layers
-  std::span<const dispatch> period;         ///< dispatches of the layers: a block for each kind of layer, in order
-  std::span<const dispatch> epilogue;       ///< dispatches after the layers
-  std::span<const dispatch> resident;       ///< empty, or the resident dispatch; the period then describes its steps
-  std::span<const dispatch> resident_long;  ///< empty, or the form of resident for passes from position `long_from` on
-  std::uint32_t long_from = 0;              ///< position from which passes run resident_long
-  std::span<const operand> arguments;  ///< of the resident dispatch: arguments of a layer of each kind, one kind after
-                                       ///< the other (kernels::layers)
-  std::uint64_t blank_offset = 0;      ///< offset of the bytes of the arena that hold the unwritten pattern (all ones)
-                                       ///< before the pass, for workgroups that wait
-  std::uint64_t blank_bytes = 0;       ///< number of these bytes
-  std::span<const placed_value> values;  ///< what the arena holds
-  std::uint64_t arena_bytes = 0;         ///< size of the arena
-  std::uint64_t residual_offset = 0;     ///< f32 [max_tokens, hidden_size], the stream between layers
-  std::uint64_t logits_offset = 0;       ///< f32 [max_tokens, vocab_size] where the sequence has a head
-  bool has_head = false;                 ///< the epilogue computes logits
-  bool has_sampler = false;              ///< the epilogue draws a token
-  bool batched = false;                  ///< passes are over a batch, with its state
-  std::uint32_t rows = 0;                ///< fitted: first rows of a wider sequence that its passes compute; 0: all
-  const sequence* narrows = nullptr;     ///< fitted: the wider sequence, or null
-  std::span<const dispatch> greedy{};    ///< empty, or the epilogue's last dispatch with the greedy form of the sampler
-  std::span<const dispatch> interim{};   ///< empty, or that dispatch with the interim form of the sampler
+  std::string_view name;                     ///< the kind of pass, as `intaglio plan` prints it
+  std::uint32_t max_tokens = 1;              ///< tokens of the widest pass
+  std::uint32_t layers = 0;                  ///< layers of the model, or of its stage; 0: the plan has no such sequence
+  layer_pattern pattern;                     ///< the kind of each layer
+  array_view<const dispatch> prologue;       ///< dispatches before the layers
+  array_view<const dispatch> period;         ///< dispatches of the layers: a block for each kind of layer, in order
+  array_view<const dispatch> epilogue;       ///< dispatches after the layers
+  array_view<const dispatch> resident;       ///< empty, or the resident dispatch; the period then describes its steps
+  array_view<const dispatch> resident_long;  ///< empty, or the form of resident for passes from position `long_from` on
+  std::uint32_t long_from = 0;               ///< position from which passes run resident_long
+  array_view<const operand> arguments;  ///< of the resident dispatch: arguments of a layer of each kind, one kind after
+                                        ///< the other (kernels::layers)
+  std::uint64_t blank_offset = 0;       ///< offset of the bytes of the arena that hold the unwritten pattern (all ones)
+                                        ///< before the pass, for workgroups that wait
+  std::uint64_t blank_bytes = 0;        ///< number of these bytes
+  array_view<const placed_value> values;  ///< what the arena holds
+  std::uint64_t arena_bytes = 0;          ///< size of the arena
+  std::uint64_t residual_offset = 0;      ///< f32 [max_tokens, hidden_size], the stream between layers
+  std::uint64_t logits_offset = 0;        ///< f32 [max_tokens, vocab_size] where the sequence has a head
+  bool has_head = false;                  ///< the epilogue computes logits
+  bool has_sampler = false;               ///< the epilogue draws a token
+  bool batched = false;                   ///< passes are over a batch, with its state
+  std::uint32_t rows = 0;                 ///< fitted: first rows of a wider sequence that its passes compute; 0: all
+  const sequence* narrows = nullptr;      ///< fitted: the wider sequence, or null
+  array_view<const dispatch> greedy{};   ///< empty, or the epilogue's last dispatch with the greedy form of the sampler
+  array_view<const dispatch> interim{};  ///< empty, or that dispatch with the interim form of the sampler
   bool takes_stream = false, gives_stream = false;  ///< of a stage of a cut plan (plan/cut.hpp): rows of the stream are
                                                     ///< copied in before a pass, and out after it
   std::uint64_t stream_in_offset = 0;  ///< f32 [max_tokens, hidden_size], where rows are copied in; rows are copied out
                                        ///< from residual_offset
 
   /// The dispatches that are recorded: before the layers, of the layers (each recorded `times()` times), after them.
-  constexpr std::array<std::span<const dispatch>, 3> recorded() const {
+  constexpr std::array<array_view<const dispatch>, 3> recorded() const {
     return {prologue, resident.empty() ? period : resident, epilogue};
   }
   /// Number of stretches between prologue and epilogue: one for each layer, or one for the resident dispatch.
   constexpr std::uint32_t repeats() const { return resident.empty() ? layers : 1; }
   /// The dispatches of stretch `index` < repeats().
-  constexpr std::span<const dispatch> stretch(std::uint32_t index) const {
+  constexpr array_view<const dispatch> stretch(std::uint32_t index) const {
     return resident.empty() ? block(pattern(index)) : resident;
   }
   /// The dispatches of a kind of block.
-  constexpr std::span<const dispatch> block(std::uint8_t kind) const {
+  constexpr array_view<const dispatch> block(std::uint8_t kind) const {
     std::size_t first = 0, end = 0;
     while (first < period.size() && period[first].block != kind) ++first;
     for (end = first; end < period.size() && period[end].block == kind;) ++end;
@@ -91,7 +91,7 @@ struct sequence {
   /// Bytes of the arguments of all layers, as addresses.
   constexpr std::uint64_t argument_bytes() const { return std::uint64_t{8} * argument_count() * layers; }
   /// The arguments of a layer.
-  constexpr std::span<const operand> arguments_of(std::uint32_t layer) const {
+  constexpr array_view<const operand> arguments_of(std::uint32_t layer) const {
     const std::size_t count = argument_count();
     return arguments.size() <= count ? arguments : arguments.subspan(pattern(layer) * count, count);
   }

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/core/decoder_config.hpp"
 #include "intaglio/core/layer_pattern.hpp"
 #include "intaglio/kernels/cache_layout.hpp"
@@ -24,13 +24,13 @@ namespace intaglio::plan {
 
 /// The plan of one model for one profile: everything that run time needs.
 struct table {
-  std::string_view model;                                 ///< "bitnet_2b_4t"; empty where the model's type has no name
-  std::string_view profile;                               ///< name of the profile that the plan is made for
-  std::span<const kernels::device_class* const> classes;  ///< the profile's, the most capable first
-  const decoder_config* config = nullptr;                 ///< the model's config
+  std::string_view model;                                  ///< "bitnet_2b_4t"; empty where the model's type has no name
+  std::string_view profile;                                ///< name of the profile that the plan is made for
+  array_view<const kernels::device_class* const> classes;  ///< the profile's, the most capable first
+  const decoder_config* config = nullptr;                  ///< the model's config
   std::uint32_t first_layer = 0;   ///< of a stage of a cut plan (plan/cut.hpp): the whole model's number of its layer 0
   std::uint32_t model_layers = 0;  ///< of a stage: layers of the whole model; 0: the plan is not a stage
-  std::span<const weight> weights;        ///< all weights, of the whole model and of layers
+  array_view<const weight> weights;       ///< all weights, of the whole model and of layers
   std::uint64_t global_weight_bytes = 0;  ///< weights outside the layers
   std::uint64_t layer_weight_bytes = 0;   ///< weights of one layer, with space for the weights of every kind of layer
   std::uint32_t context = 0;              ///< positions that a sequence may have

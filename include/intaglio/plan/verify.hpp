@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/kernels/state.hpp"
 #include "intaglio/plan/crossing.hpp"
 #include "intaglio/plan/dispatch_demands.hpp"
@@ -235,7 +236,7 @@ constexpr bool every_kind_has_a_barrier(const sequence& s) {
 [[gnu::cold]] constexpr bool hazards(const table& t, const sequence& s, text<256>& out) {
   pending_accesses pending;
   if (s.takes_stream) pending.add(copy_in(t, s), 0);
-  auto walk = [&](std::span<const dispatch> part, std::uint32_t layer) {
+  auto walk = [&](array_view<const dispatch> part, std::uint32_t layer) {
     for (const dispatch& d : by_pointer(part)) {
       if (d.barrier) pending.barrier();
       if (pending.hazard(d, layer)) {

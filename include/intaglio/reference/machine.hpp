@@ -4,10 +4,10 @@
 #pragma once
 
 #include <functional>
-#include <span>
 #include <type_traits>
 #include <utility>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/plan/table.hpp"
 #include "intaglio/reference/calls/attention.hpp"
 #include "intaglio/reference/calls/delta_net.hpp"
@@ -50,7 +50,7 @@ class machine : public device_memory {
 
   /// Runs all dispatches of a sequence in order; `after(dispatch, layer)` sees the buffers after each.
   void run(const plan::sequence& s, const std::function<void(const plan::dispatch&, std::uint32_t)>& after = {}) {
-    auto part = [&](std::span<const plan::dispatch> dispatches, std::uint32_t layer) {
+    auto part = [&](array_view<const plan::dispatch> dispatches, std::uint32_t layer) {
       for (const auto& d : dispatches) {
         step(d, layer);
         if (after) after(d, layer);

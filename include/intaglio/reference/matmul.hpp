@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/kernels/cache_layout.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
 #include "intaglio/kernels/rope_turns.hpp"
@@ -243,7 +244,7 @@ struct fixed_sums {
 /// The product of row `row` and x. Virtual lane v takes blocks v, v + 32, ... in rising order into one accumulator.
 /// Dense codecs use dot().
 inline float matmul_sum(const matmul_shape& shape, std::span<const std::byte> weight, std::uint32_t row,
-                        std::span<const float> x, std::span<const fixed_block> fixed) {
+                        std::span<const float> x, array_view<const fixed_block> fixed) {
   if (kernels::is_dense(shape.codec)) {
     std::vector<float> w(shape.columns);
     for (std::uint32_t c = 0; c < shape.columns; ++c) w[c] = weight_at(shape.codec, weight, shape.columns, row, c);

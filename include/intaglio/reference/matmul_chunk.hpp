@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/reference/matmul.hpp"
 
 namespace intaglio::reference {
@@ -36,7 +37,7 @@ constexpr std::size_t ordered_index(kernels::f16_order order, std::size_t token,
   return token * width + (order == f16_order::rows ? index : kernels::fragment_index(order, index));
 }
 /// The bits of tokens in the tiled order, filled up with zeros.
-inline std::vector<std::uint16_t> tiled_f16(std::span<const f16_token> tokens, std::size_t width) {
+inline std::vector<std::uint16_t> tiled_f16(array_view<const f16_token> tokens, std::size_t width) {
   std::vector<std::uint16_t> out((tokens.size() + 7) / 8 * 8 * width);
   for (std::size_t t = 0; t < tokens.size(); ++t)
     for (std::size_t index = 0; index < width; ++index) out[tiled_index(t, index, width)] = tokens[t].bits[index];
@@ -44,7 +45,7 @@ inline std::vector<std::uint16_t> tiled_f16(std::span<const f16_token> tokens, s
 }
 
 /// The bits of tokens in one of the orders; tiles are filled up with zeros.
-inline std::vector<std::uint16_t> ordered_f16(kernels::f16_order order, std::span<const f16_token> tokens,
+inline std::vector<std::uint16_t> ordered_f16(kernels::f16_order order, array_view<const f16_token> tokens,
                                               std::size_t width) {
   if (order == kernels::f16_order::tiles) return tiled_f16(tokens, width);
   std::vector<std::uint16_t> out(tokens.size() * width);
@@ -71,9 +72,10 @@ inline f16_token quantize_f16(std::span<const float> x) {
 /// Product of f16 matrices. Its sums differ from those of reference::matmul: a weight is the f16 nearest to its f32
 /// value, products are added to one f32 in rising order of columns, starting from 0, and the token's factor is applied
 /// last.
-inline void matmul_chunk(const matmul_shape& shape, std::span<const f16_token> input, std::span<const std::byte> weight,
-                         std::span<float> output, std::uint32_t position = 0, std::span<std::byte> keys = {},
-                         std::span<std::byte> values = {}, std::span<const std::uint64_t> rope = {}) {
+inline void matmul_chunk(const matmul_shape& shape, array_view<const f16_token> input,
+                         std::span<const std::byte> weight, std::span<float> output, std::uint32_t position = 0,
+                         std::span<std::byte> keys = {}, std::span<std::byte> values = {},
+                         std::span<const std::uint64_t> rope = {}) {
   std::vector<float> w(std::size_t{shape.rows} * shape.columns), x(shape.columns), y(shape.rows);
   for (std::uint32_t row = 0; row < shape.rows; ++row)
     for (std::uint32_t c = 0; c < shape.columns; ++c)

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/reference/canonical.hpp"
 
 namespace intaglio::reference {
@@ -41,7 +42,7 @@ inline factors quantize(std::span<const float> y, std::span<std::int8_t> output)
 /// Kernel norm_quantize. @param norm_weight empty: y is the input
 /// @shape input: [tokens, width]; norm_weight: [width]; output: [tokens, width]; token_factors: [tokens]
 inline void norm_quantize(std::span<const float> input, std::span<const float> norm_weight, std::size_t width,
-                          float eps, std::span<std::int8_t> output, std::span<factors> token_factors) {
+                          float eps, std::span<std::int8_t> output, array_view<factors> token_factors) {
   std::vector<float> y(width);
   for (std::size_t token = 0; token < token_factors.size(); ++token) {
     const auto x = input.subspan(token * width, width);

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/kernels/cache_layout.hpp"
 #include "intaglio/kernels/ternary_layout.hpp"
 #include "intaglio/reference/activation.hpp"
@@ -95,7 +96,7 @@ inline void finish(const ternary_matmul_shape& shape, std::size_t token, std::sp
 /// @shape  keys, values: a layer's cache of cache_element (kernels/cache_layout.hpp), rope_cache only; positions at or
 /// past context are dropped
 inline void ternary_matmul(const ternary_matmul_shape& shape, std::span<const std::int8_t> input,
-                           std::span<const factors> token_factors, std::span<const std::uint32_t> weight,
+                           array_view<const factors> token_factors, std::span<const std::uint32_t> weight,
                            std::span<const float> scales, std::span<float> output, std::uint32_t position = 0,
                            std::span<std::byte> keys = {}, std::span<std::byte> values = {}) {
   std::vector<float> y(shape.rows);

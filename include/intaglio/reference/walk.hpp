@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/core/error.hpp"
 #include "intaglio/reference/activation.hpp"
 #include "intaglio/reference/canonical.hpp"
@@ -65,7 +66,7 @@ inline std::vector<scored_feature> nearest_features(std::span<const float> score
 }
 
 /// The features of several lists, each once, in rising order.
-inline std::vector<std::uint32_t> rising_union(std::span<const std::vector<scored_feature>> lists) {
+inline std::vector<std::uint32_t> rising_union(array_view<const std::vector<scored_feature>> lists) {
   std::vector<std::uint32_t> out;
   for (const auto& list : lists)
     for (const scored_feature& each : list) out.push_back(each.feature);

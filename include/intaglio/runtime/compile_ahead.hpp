@@ -4,10 +4,10 @@
 // is compiled in parallel.
 #pragma once
 
-#include <span>
 #include <system_error>
 #include <thread>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/core/joining_thread.hpp"
 #include "intaglio/gpu/queue.hpp"
 #include "intaglio/gpu/recorder.hpp"
@@ -21,7 +21,7 @@ class compile_ahead {
  public:
   compile_ahead() = default;
   /// @param calls dispatches of a device's plan, which outlives this object
-  compile_ahead(const gpu::device& on, module_source source, std::span<const plan::dispatch> calls) {
+  compile_ahead(const gpu::device& on, module_source source, array_view<const plan::dispatch> calls) {
     try {
       thread_ = joining_thread([on, source, calls]() noexcept {
         try {

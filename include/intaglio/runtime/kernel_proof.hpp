@@ -10,12 +10,12 @@
 #include <exception>
 #include <iterator>
 #include <limits>
-#include <span>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/core/definition.hpp"
 #include "intaglio/core/error.hpp"
 #include "intaglio/core/joining_thread.hpp"
@@ -216,7 +216,7 @@ class kernel_proof {
 ///   kernel_set::of
 [[gnu::cold]] inline kernel_fault prove_kernels(const gpu::device& on, const plan::table& table,
                                                 const kernel_set& kernels, const weight_memory& weights,
-                                                std::span<const plan::sequence* const> sequences, bool draws = true,
+                                                array_view<const plan::sequence* const> sequences, bool draws = true,
                                                 const load_look& look = {}) {
   std::vector<kernel_proof::claim> claims;
   for (const plan::sequence* sequence : sequences) {

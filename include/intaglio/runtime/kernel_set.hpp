@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/core/joining_thread.hpp"
 #include "intaglio/core/sorted_indices.hpp"
 #include "intaglio/gpu/pipeline.hpp"
@@ -44,7 +45,7 @@ class kernel_set {
 
   /// Makes the pipelines that sequences need and that are not made yet.
   /// @error device_error naming the kernel: the device refuses it; out_of_memory, device_lost
-  void add(std::span<const plan::sequence* const> sequences, gpu::pipeline_cache* cache) {
+  void add(array_view<const plan::sequence* const> sequences, gpu::pipeline_cache* cache) {
     gpu::translated([&] {
       std::vector<key> wanted = wanted_of(sequences);
       const std::size_t count = wanted.size();
@@ -52,7 +53,7 @@ class kernel_set {
     });
   }
   /// Adds the pipelines of some dispatches.
-  void add(std::span<const plan::dispatch> calls, gpu::pipeline_cache* cache) {
+  void add(array_view<const plan::dispatch> calls, gpu::pipeline_cache* cache) {
     gpu::translated([&] {
       std::vector<key> wanted;
       want(calls, wanted);
@@ -64,8 +65,8 @@ class kernel_set {
   /// not be used until then
   /// @param later sequences whose pipelines may be made after the others' pipelines, and with them a sampler's drawing
   ///   form, where it has several forms
-  void begin(std::span<const plan::sequence* const> sequences, gpu::pipeline_cache* cache,
-             std::span<const plan::sequence* const> later = {}) {
+  void begin(array_view<const plan::sequence* const> sequences, gpu::pipeline_cache* cache,
+             array_view<const plan::sequence* const> later = {}) {
     gpu::translated([&] {
       std::vector<key> wanted = wanted_of(sequences);
       const auto first = later.empty() ? wanted.end()
@@ -93,7 +94,7 @@ class kernel_set {
 
   /// Whether the pipelines of dispatches are made, except the drawing form of a sampler with several forms. @error as
   /// add()
-  bool made(std::span<const plan::dispatch> calls) const {
+  bool made(array_view<const plan::dispatch> calls) const {
     return std::all_of(calls.begin(), calls.end(), [&](const plan::dispatch& call) {
       const std::size_t at = find(keys_, key_of(call));
       return at < locations_.size() && (keys_[at].may_wait || locations_[at].in->made(locations_[at].index));
@@ -134,7 +135,7 @@ class kernel_set {
     return {call.variant, call.unrolls, call.activation, call.specialization};
   }
   /// @param may_wait whether the last dispatch's pipeline may be made later
-  void want(std::span<const plan::dispatch> calls, std::vector<key>& wanted, bool may_wait = false) const {
+  void want(array_view<const plan::dispatch> calls, std::vector<key>& wanted, bool may_wait = false) const {
     for (const plan::dispatch& call : calls) {
       key its = key_of(call);
       its.may_wait = may_wait && &call == &calls.back();
@@ -270,7 +271,7 @@ class kernel_set {
     std::condition_variable changed_;
     joining_thread thread_;  // destroyed first
   };
-  std::vector<key> wanted_of(std::span<const plan::sequence* const> sequences) const {
+  std::vector<key> wanted_of(array_view<const plan::sequence* const> sequences) const {
     std::vector<key> wanted;
     for (const plan::sequence* each : sequences) {
       for (const auto part : each->recorded())

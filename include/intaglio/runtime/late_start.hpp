@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/runtime/kernel_proof.hpp"
 #include "intaglio/runtime/resident_prover.hpp"
 
@@ -74,7 +74,7 @@ class late_start : public resident_prover {
   void go_on_if_made(std::uint32_t position, bool greedy) override {
     const executor_start::step step =
         start_.next(*decode_, (!pending() || job_.segment == 0) && may_prove_behind(position), greedy, kernels_.ready(),
-                    [&](std::span<const plan::dispatch> part) { return kernels_.made(part); });
+                    [&](array_view<const plan::dispatch> part) { return kernels_.made(part); });
     if (!step) return;
     gpu::translated([&] {
       drain_flights();
@@ -120,7 +120,7 @@ class late_start : public resident_prover {
   /// from the reference
   /// @param list the sequence and its forms for fewer rows
   /// @param addresses null: the session's
-  [[gnu::cold]] recorded_sequence record_proven(std::span<const plan::sequence* const> list, bool prove,
+  [[gnu::cold]] recorded_sequence record_proven(array_view<const plan::sequence* const> list, bool prove,
                                                 gpu::pipeline_cache* cache, const address_table* addresses = nullptr) {
     kernels_.add(list, cache);
     if (prove)

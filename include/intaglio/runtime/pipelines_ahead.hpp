@@ -5,9 +5,9 @@
 
 #include <memory>
 #include <optional>
-#include <span>
 #include <utility>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/gpu/pipeline_cache.hpp"
 #include "intaglio/runtime/kernel_set.hpp"
 
@@ -20,8 +20,8 @@ class pipelines_ahead {
   /// @param plan whose sequences these are  @param later as in kernel_set::begin  @param cache outlives the set; no
   /// other code may use it until kernel_set::wait() returns
   pipelines_ahead(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan, module_source source,
-                  std::span<const plan::sequence* const> sequences, gpu::pipeline_cache& cache,
-                  std::span<const plan::sequence* const> later = {})
+                  array_view<const plan::sequence* const> sequences, gpu::pipeline_cache& cache,
+                  array_view<const plan::sequence* const> later = {})
       : plan_(std::move(plan)) {
     kernels_.emplace(on, source).begin(sequences, &cache, later);
   }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/gpu/recorder.hpp"
 #include "intaglio/runtime/kernel_set.hpp"
 #include "intaglio/runtime/pace.hpp"
@@ -161,7 +162,7 @@ struct planned_step {
 inline std::vector<planned_step> planned_steps(const plan::sequence& of, std::uint32_t first, std::uint32_t end,
                                                kernels::sample_form form) {
   std::vector<planned_step> out;
-  const auto add = [&](std::span<const plan::dispatch> part, std::uint32_t layer) {
+  const auto add = [&](array_view<const plan::dispatch> part, std::uint32_t layer) {
     for (const plan::dispatch& call : part) out.push_back({&call, layer});
   };
   if (first == 0) add(of.prologue, 0);
@@ -178,7 +179,7 @@ inline std::vector<planned_step> planned_steps(const plan::sequence& of, std::ui
 /// each one.
 /// @error argument_error naming the dispatch
 [[gnu::cold]] inline void expect_recorded(const plan::table& table, const kernel_set& kernels,
-                                          const address_table& addresses, std::span<const planned_step> steps,
+                                          const address_table& addresses, array_view<const planned_step> steps,
                                           const gpu::recording& found) {
   const std::span<const std::uint64_t> hashes = found.dispatch_hashes();
   if (hashes.size() != steps.size())
@@ -229,7 +230,7 @@ inline std::vector<planned_step> planned_steps(const plan::sequence& of, std::ui
                            " to " + std::to_string(end),
                        clock);
       bool fresh = true;  // directly behind a barrier
-      const auto run = [&](std::span<const plan::dispatch> part, std::uint32_t layer) {
+      const auto run = [&](array_view<const plan::dispatch> part, std::uint32_t layer) {
         for (const auto& call : part) {
           if (call.barrier && !fresh) to.barrier();
           fresh = false;
@@ -261,9 +262,9 @@ inline std::vector<planned_step> planned_steps(const plan::sequence& of, std::ui
         keep_state(layer + 1);
       }
       if (s + 1 == count) {
-        const std::span<const plan::dispatch> other = form == kernels::sample_form::greedy    ? of.greedy
-                                                      : form == kernels::sample_form::interim ? of.interim
-                                                                                              : of.interim.first(0);
+        const array_view<const plan::dispatch> other = form == kernels::sample_form::greedy    ? of.greedy
+                                                       : form == kernels::sample_form::interim ? of.interim
+                                                                                               : of.interim.first(0);
         run(of.epilogue.first(of.epilogue.size() - other.size()), 0);
         run(other, 0);
         if (copy != nullptr && copy->logits_bytes != 0)

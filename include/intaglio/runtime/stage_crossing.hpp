@@ -49,11 +49,11 @@ class stage_crossing final : public stage_ends {
   /// Chooses the memory for the rows of the next pass: one of `slot_count` slots, so that the rows of earlier passes
   /// can be read meanwhile.
   void give_to(std::size_t slot) noexcept { slot_ = slot; }
-  /// f32 [tokens, hidden_size] of the last pass that wrote to a slot. @param pass the end of the pass, which is done
+  /// f32 [tokens, hidden_size] of the last pass that wrote to a slot. @param end of the pass, which is done
   /// @error device_lost, out_of_memory
   std::span<const std::byte> given(pass_kind kind, std::size_t slot, std::uint32_t tokens,
-                                   const gpu::queue_point& pass) {
-    return rows_.bring(kind, slot, tokens, pass);
+                                   const gpu::queue_point& end) {
+    return rows_.bring(kind, slot, tokens, end);
   }
 
   void ask(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens) override {

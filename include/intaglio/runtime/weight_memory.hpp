@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/io/leased_mapping.hpp"
 #include "intaglio/runtime/placement.hpp"
 
@@ -98,7 +99,7 @@ constexpr bool is_of_features(const plan::weight& w) {
 }
 
 /// Bytes of each layer of some weights.
-inline std::vector<std::uint64_t> sizes_of(const plan::table& of, std::span<const weight_part> parts) {
+inline std::vector<std::uint64_t> sizes_of(const plan::table& of, array_view<const weight_part> parts) {
   std::vector<std::uint64_t> out;
   for (const weight_part& each : parts)
     each.layers(of, [&](std::uint32_t) { out.push_back(of.weights[each.slot].bytes); });
@@ -154,7 +155,7 @@ inline weight_split split_weights(const plan::table& of, std::optional<std::uint
 /// Allocates memory for some weights, one after the other, without filling it.
 /// @param largest_piece a smaller limit than the device's for one allocation, 0: none
 /// @error device_error: a weight is larger than one allocation may be; out_of_memory
-inline placed_items allocate_items(const gpu::device& on, const plan::table& of, std::span<const weight_part> parts,
+inline placed_items allocate_items(const gpu::device& on, const plan::table& of, array_view<const weight_part> parts,
                                    gpu::placement where, std::uint64_t largest_piece = 0) {
   return gpu::translated([&] { return place_items(on, sizes_of(of, parts), where, "the weights", largest_piece); });
 }
@@ -172,7 +173,7 @@ inline placed_items allocate_items(const gpu::device& on, const plan::table& of,
 
 /// Moves the items of some weights into the memory of all weights.
 inline void take_items(const plan::table& of, weight_memory& into, placed_items&& items,
-                       std::span<const weight_part> parts) {
+                       array_view<const weight_part> parts) {
   const auto before = static_cast<std::uint32_t>(into.placed.buffers.size());
   std::size_t next = 0;
   for (const weight_part& each : parts)

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "intaglio/core/array_view.hpp"
 #include "intaglio/gpu/transfer.hpp"
 #include "intaglio/runtime/packed_upload.hpp"
 #include "intaglio/runtime/weight_image.hpp"
@@ -69,7 +70,7 @@ inline void measure_weights(weight_image& image, unsigned threads, load_meter& m
 /// Fills the memory of some weights of a plan from a checkpoint's tensors.
 /// @param out an item for each of the parts' layers, in their order
 /// @error as load_weights
-inline void fill_weights(const gpu::device& on, const plan::table& of, std::span<const weight_part> parts,
+inline void fill_weights(const gpu::device& on, const plan::table& of, array_view<const weight_part> parts,
                          const placed_items& out, weight_image& image, const load_options& options) {
   gpu::translated([&] {
     const unsigned threads = options.threads_up_to(8);
