@@ -3,7 +3,9 @@
 // the loader shows, and nothing is run. With RADV_FORCE_FAMILY Mesa compiles for a Radeon that is not there
 // (tests/amd/run). Usage: compile_for [--all] [--context N] MODEL[:CODEC]...    q4_0 unless said
 //   prints for each model how many pipelines its plan has, the most shared memory of one, and a line for each pipeline
-//   that keeps vector registers in memory (with --all: for each): module, first dispatch, registers, spills, bytes.
+//   that keeps vector registers in memory or takes more shared memory than its plan has (with --all: for each): module,
+//   first dispatch, registers, spills, bytes of shared memory and what the plan has of them. Status 4: more than
+//   planned.
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -80,8 +82,32 @@ std::optional<std::uint64_t> figure(const std::vector<std::string>& statistics, 
 }
 std::string text_of(std::optional<std::uint64_t> value) { return value ? std::to_string(*value) : "-"; }
 
+/// What a driver's compiler made of a dispatch's pipeline.
+struct compiled {
+  std::optional<std::uint64_t> registers, spilled, shared;
+  std::uint64_t planned = 0;  ///< shared memory that plan::verify counts
+
+  compiled(const plan::dispatch& call, const gpu::pipeline& made) {
+    const std::vector<std::string> statistics = made.statistics();
+    registers = figure(statistics, "VGPRs"), spilled = figure(statistics, "Spilled VGPRs");
+    shared = figure(statistics, "LDS size");
+    planned = plan::demands_of(call, 0).shared_memory_bytes;  // a fitted dispatch has its subgroups' width
+  }
+  /// Radeons allocate shared memory in units of 512 bytes. Variables that a module does not use are left out.
+  bool as_planned() const { return shared.value_or(0) <= (planned + 511) / 512 * 512; }
+  std::string line(const plan::dispatch& call) const {
+    char out[200];
+    std::snprintf(out, sizeof out, "  %-26s %-32s %4s registers, %4s spilled, %6s bytes, %6llu planned%s\n",
+                  std::string(kernels::name(call.variant)).c_str(), std::string(call.label.view()).c_str(),
+                  text_of(registers).c_str(), text_of(spilled).c_str(), text_of(shared).c_str(),
+                  static_cast<unsigned long long>(planned), as_planned() ? "" : ": more than planned");
+    return out;
+  }
+};
+
 /// Prints what becomes of one model's plan.
-void compile(const gpu::device& on, const choice& of, const choices& wanted) {
+/// @return whether each pipeline has the shared memory of its plan at most
+bool compile(const gpu::device& on, const choice& of, const choices& wanted) {
   const families::published_model& model = *of.model;
   const kernels::device_class offered = runtime::usable_classes(on).front();
   const plan::profile& target = offered.is_cpu ? plan::profiles::cpu : plan::profiles::portable;
@@ -90,7 +116,8 @@ void compile(const gpu::device& on, const choice& of, const choices& wanted) {
   const plan::device_plan fitted(planned.table(), offered);  // proves it
   runtime::kernel_set kernels(on, &runtime::modules_of<>, true);
   std::set<VkPipeline> seen;
-  std::uint64_t most = 0;
+  std::uint64_t most = 0, most_planned = 0;
+  bool as_planned = true;
   std::string lines;
   for (const auto which : plan::verified_sequences)
     for (const plan::sequence* sequence : fitted.all_of(which))
@@ -100,20 +127,16 @@ void compile(const gpu::device& on, const choice& of, const choices& wanted) {
         for (const plan::dispatch& call : part) {
           const gpu::pipeline& made = kernels.of(call);
           if (!seen.insert(made.handle()).second) continue;
-          const std::vector<std::string> statistics = made.statistics();
-          const auto spilled = figure(statistics, "Spilled VGPRs"), shared = figure(statistics, "LDS size");
-          most = (std::max)(most, shared.value_or(0));
-          if (!wanted.all && spilled.value_or(0) == 0) continue;
-          char line[160];
-          std::snprintf(line, sizeof line, "  %-26s %-32s %4s registers, %4s spilled, %6s bytes\n",
-                        std::string(kernels::name(call.variant)).c_str(), std::string(call.label.view()).c_str(),
-                        text_of(figure(statistics, "VGPRs")).c_str(), text_of(spilled).c_str(),
-                        text_of(shared).c_str());
-          lines += line;
+          const compiled found(call, made);
+          most = (std::max)(most, found.shared.value_or(0)), most_planned = (std::max)(most_planned, found.planned);
+          as_planned = as_planned && found.as_planned();
+          if (wanted.all || found.spilled.value_or(0) != 0 || !found.as_planned()) lines += found.line(call);
         }
       }
-  std::printf("%s %s: %zu pipelines, at most %llu bytes of shared memory\n%s", std::string(model.name).c_str(),
-              std::string(name(of.codec)).c_str(), seen.size(), static_cast<unsigned long long>(most), lines.c_str());
+  std::printf("%s %s: %zu pipelines, at most %llu bytes of shared memory, %llu planned\n%s",
+              std::string(model.name).c_str(), std::string(name(of.codec)).c_str(), seen.size(),
+              static_cast<unsigned long long>(most), static_cast<unsigned long long>(most_planned), lines.c_str());
+  return as_planned;
 }
 
 }  // namespace
@@ -122,7 +145,11 @@ int main(int count, char** arguments) try {
   const choices wanted = read(count, arguments);
   const gpu::device device;
   std::printf("%s, %s\n", device.description().name.c_str(), device.description().driver_info.c_str());
-  for (const choice& each : wanted.models) compile(device, each, wanted);
+  bool as_planned = true;
+  for (const choice& each : wanted.models) as_planned = compile(device, each, wanted) && as_planned;
+  if (as_planned) return 0;
+  std::fprintf(stderr, "compile_for: shared memory: expected at most what is planned, found more\n");
+  return 4;
 } catch (const intaglio::error& problem) {
   std::fprintf(stderr, "compile_for: %s\n", problem.what());
   return 3;

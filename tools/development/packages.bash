@@ -73,6 +73,10 @@ need_for_step() {  # need_for_step STEP
       need "lld-$clang_version" "ld.lld-$clang_version"
       need wine64 wine64 /usr/lib/wine/wine64
       need xvfb Xvfb ;;
+    aarch64)
+      need_for_clang
+      need g++-aarch64-linux-gnu aarch64-linux-gnu-g++
+      need qemu-user qemu-aarch64 ;;
     gcc | cpu | gpu | gpu_second | validation | clang | sanitize | fuzz | lowered | amd)
       need spirv-tools spirv-val
       need mesa-vulkan-drivers '/usr/share/vulkan/icd.d/lvp_icd*.json'

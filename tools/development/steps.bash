@@ -3,7 +3,7 @@
 # and adds what it counted by `count PASSED FAILED [SKIPPED]`. New steps: write the function, add its name to all_steps.
 
 all_steps=(shaders layers gcc headers cpu validation gpu gpu_second clang fuzz mpi sanitize serve size
-  compile_fail flags windows amd lowered bindings examples docs release
+  compile_fail flags windows aarch64 amd lowered bindings examples docs release
   consume_subdirectory consume_installed consume_conan)
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Werror)
 fuzz_seconds=${INTAGLIO_FUZZ_SECONDS:-4}  # each target's; longer by hand
@@ -262,14 +262,16 @@ step_flags() {
   return $status
 }
 
-# Files, tokens, plans, the tool's commands and stories, for Windows, under Wine (tests/windows).
-step_windows() {
+# Files, tokens, plans, the tool's commands and stories for Windows, under Wine (tests/windows), and all but the stories
+# for aarch64, by qemu-user (tests/aarch64).
+for_other_system() {  # for_other_system NAME
   build_release
-  result=$(on_lavapipe "$(lavapipe_22)" tests/windows/run build/test/windows "$clang" "$PWD/build/bin/intaglio" \
-    2>build/test/windows.log) ||
-    { tail -n 40 build/test/windows.log >&2; return 1; }
-  result=${result#windows: }
+  result=$(on_lavapipe "$(lavapipe_22)" "tests/$1/run" "build/test/$1" "$clang" "$PWD/build/bin/intaglio" \
+    2>"build/test/$1.log") || { tail -n 40 "build/test/$1.log" >&2; return 1; }
+  result=${result#"$1": }
 }
+step_windows() { for_other_system windows; }
+step_aarch64() { for_other_system aarch64; }
 
 # Plans compiled for Radeons that are not there, by the compiler of Mesa's driver (tests/amd).
 step_amd() {
@@ -409,7 +411,7 @@ step_size() {
 }
 
 # These leave cores idle, so they run side by side, behind all others and in the order of all_steps: the longest begin.
-side_by_side=(mpi sanitize serve size compile_fail flags windows amd lowered bindings examples docs release
+side_by_side=(mpi sanitize serve size compile_fail flags windows aarch64 amd lowered bindings examples docs release
   consume_subdirectory consume_installed consume_conan)
 
 run_step() {
