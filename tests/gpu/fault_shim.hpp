@@ -338,12 +338,14 @@ struct wrapped<Which, Does, Result(VKAPI_PTR*)(Arguments...)> {
 
   /// Asks the driver, which has no family of queues that only copy.
   static Result ask(Arguments... arguments) {
-    if constexpr (Which == id::vkCreateDevice || Which == id::vkCreateCommandPool) {
+    if constexpr (Which == id::vkCreateDevice || Which == id::vkCreateCommandPool || Which == id::vkCreateBuffer) {
       const auto given = std::make_tuple(arguments...);
       auto info = *std::get<1>(given);
       if constexpr (Which == id::vkCreateDevice)
         info.queueCreateInfoCount = with_copy_family ? 1 : info.queueCreateInfoCount;
-      else info.queueFamilyIndex = with_copy_family ? 0 : info.queueFamilyIndex;
+      else if constexpr (Which == id::vkCreateCommandPool)
+        info.queueFamilyIndex = with_copy_family ? 0 : info.queueFamilyIndex;
+      else info.sharingMode = with_copy_family ? VK_SHARING_MODE_EXCLUSIVE : info.sharingMode;
       return real.load()(std::get<0>(given), &info, std::get<2>(given), std::get<3>(given));
     } else {
       return real.load()(arguments...);

@@ -176,8 +176,9 @@ class hf_layers : public hf_rope {
     }
     if (text["sliding_window"].present()) c.sliding_window = size(text["sliding_window"]);
     else if (!mixtral && !phi && !text["sliding_window"].is_null())
-      c.sliding_window =
-          mistral || family_of(c.model_type).globals_stand ? 4096 : family_of(c.model_type).default_window;
+      c.sliding_window = mistral || (family_of(c.model_type).globals_stand && !family_of(c.model_type).needs_window)
+                             ? 4096
+                             : family_of(c.model_type).default_window;
     if (phi && c.sliding_window >= c.max_position_embeddings) c.sliding_window = 0;  // a window over all positions
     if (c.sliding_window == 0) return;
     for (const char* key : {"_sliding_window_pattern", "sliding_window_pattern"})

@@ -43,7 +43,8 @@ struct afmoe_ffn {
 
 /// What differs from layer to layer.
 struct afmoe_kind {
-  bool windowed, dense;
+  bool windowed;  ///< sees the last sliding_window positions, with a rotation
+  bool dense;     ///< has one FFN, no experts
   friend constexpr bool operator==(const afmoe_kind&, const afmoe_kind&) = default;
 };
 
