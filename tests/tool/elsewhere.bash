@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The tool for another system or with another standard library, compared with the tool of this system: sourced by
-# tests/windows/run, tests/aarch64/run and tests/libcxx/run, which run in the folder of the source tree.
+# The tool for another system, compared with the tool of this system: sourced by tests/windows/run and
+# tests/aarch64/run, which run in the folder of the source tree.
 
 # link_headers FOLDER: headers that belong to no system, apart from those that do.
 link_headers() {
