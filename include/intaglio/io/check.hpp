@@ -77,12 +77,10 @@ void check_packed(const packed_image& image, Done&& done) {
 
 /// Reads every value of a tensor of safetensors or PyTorch's files, in the file's order.
 /// @return false where its type or its strides are not supported  @throws file_error at a value that is not finite
-template <class Tensor>
-bool check_bare_values(const Tensor& tensor, const mapped_file& file) {
+inline bool check_bare_values(const folder_tensor& tensor, const mapped_file& file) {
   const bool real = tensor.type == dtype::f32 || tensor.type == dtype::f16 || tensor.type == dtype::bf16;
   if (!real) return false;
-  if constexpr (requires { tensor.contiguous(); })
-    if (!tensor.contiguous()) return false;
+  if (!tensor.contiguous()) return false;
   constexpr std::uint64_t step = 1 << 18;
   const std::uint64_t element = info(*tensor.type).block_bytes, count = tensor.bytes / element;
   std::vector<std::byte> bytes;

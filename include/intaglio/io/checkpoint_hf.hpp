@@ -35,8 +35,7 @@ class hf_tensor_collector {
   void has_score(score_layers head) { score_ = head; }
 
   /// @param tensor of a safetensors_file or a torch_file
-  template <class Tensor>
-  [[gnu::cold]] void add(const Tensor& tensor, const mapped_file* file) {
+  [[gnu::cold]] void add(const folder_tensor& tensor, const mapped_file* file) {
     if (is_unread(tensor.name)) return;
     if (family_of(config_.config.model_type).encoder) {
       if (is_position_list(tensor.name)) return;
@@ -65,9 +64,8 @@ class hf_tensor_collector {
     if (tensor.shape.empty() || tensor.shape.size() > (all_experts ? 3 : 2) || tensor.bytes == 0)
       return builder_.fault("shape of " + shown + ": expected 1 or 2 dimensions above 0, found " +
                             shape_text(tensor.shape));
-    if constexpr (requires { tensor.contiguous(); })
-      if (tensor.shape.size() == 3 && !tensor.contiguous())
-        return builder_.fault("strides of " + shown + ": expected those of elements in a row");
+    if (tensor.shape.size() == 3 && !tensor.contiguous())
+      return builder_.fault("strides of " + shown + ": expected those of elements in a row");
     checkpoint_tensor out;
     out.stored_name = tensor.name;
     out.dimensions = static_cast<std::uint32_t>(tensor.shape.size());
@@ -174,11 +172,9 @@ class hf_tensor_collector {
     return name.ends_with(".shortconv.conv.weight") || name.ends_with(".ssm_conv1d.weight");
   }
   /// Adds a convolution of each channel separately, [channels, 1, taps].
-  template <class Tensor>
-  void add_taps(const Tensor& tensor, const mapped_file* file, const std::string& name) {
-    if constexpr (requires { tensor.contiguous(); })
-      if (!tensor.contiguous())
-        return builder_.fault("strides of " + printable(tensor.name, 100) + ": expected those of elements in a row");
+  void add_taps(const folder_tensor& tensor, const mapped_file* file, const std::string& name) {
+    if (!tensor.contiguous())
+      return builder_.fault("strides of " + printable(tensor.name, 100) + ": expected those of elements in a row");
     checkpoint_tensor out;
     out.stored_name = tensor.name;
     out.stored = {name, *tensor.type, tensor.shape[0], tensor.shape[2], file, tensor.offset, tensor.bytes};
@@ -186,8 +182,7 @@ class hf_tensor_collector {
   }
 
   /// Adds one expert's matrix, [rows, columns], to the tensor that holds all of them.
-  template <class Tensor>
-  [[gnu::cold]] void add_expert(const Tensor& tensor, const mapped_file* file, const expert_name& name) {
+  [[gnu::cold]] void add_expert(const folder_tensor& tensor, const mapped_file* file, const expert_name& name) {
     const std::string shown = printable(tensor.name, 100);
     const decoder_config& c = config_.config;
     const bool down = name.gguf.ends_with("ffn_down_exps.weight");
@@ -226,8 +221,7 @@ class hf_tensor_collector {
   /// Adds a tensor that holds something of all experts of a layer: their biases, or their matrices, transposed or as
   /// MXFP4. The rows of gate and up alternate.
   /// @param layer "model.layers.3"  @param what "gate_up_proj_blocks"
-  template <class Tensor>
-  [[gnu::cold]] void add_all_experts(const Tensor& tensor, const mapped_file* file, const std::string& layer,
+  [[gnu::cold]] void add_all_experts(const folder_tensor& tensor, const mapped_file* file, const std::string& layer,
                                      std::string_view what) {
     constexpr std::string_view layers = "model.layers.";
     const std::string shown = printable(tensor.name, 100);
@@ -239,8 +233,7 @@ class hf_tensor_collector {
     const bool plain = tensor.type && info(*tensor.type).block_elements == 1 && *tensor.type != dtype::u8;
     if (its->coded() ? tensor.type != dtype::u8 : !plain)
       return builder_.fault("type of " + shown + ": found " + std::string(tensor.stored_type) + ", which is not read");
-    if constexpr (requires { tensor.contiguous(); })
-      if (!tensor.contiguous()) return builder_.fault("strides of " + shown + ": expected those of elements in a row");
+    if (!tensor.contiguous()) return builder_.fault("strides of " + shown + ": expected those of elements in a row");
     for (std::uint64_t part = 0; part < its->parts; ++part) {
       const std::string name = its->name("blk." + layer.substr(layers.size()), part);
       if (its->coded()) add_coded_experts(tensor, file, *its, name, part);
@@ -248,8 +241,7 @@ class hf_tensor_collector {
     }
   }
   /// Notes the codes or the scales of a matrix in MXFP4, which are two tensors of a folder.
-  template <class Tensor>
-  void add_coded_experts(const Tensor& tensor, const mapped_file* file, const joined_experts& its,
+  void add_coded_experts(const folder_tensor& tensor, const mapped_file* file, const joined_experts& its,
                          const std::string& name, std::uint64_t part) {
     checkpoint_tensor& all = split_experts_[name];
     if (!all.split) all.split.emplace();
@@ -265,8 +257,7 @@ class hf_tensor_collector {
   }
 
   /// Notes a parameter of xIELU. @return whether the tensor is one
-  template <class Tensor>
-  bool is_parameter(const Tensor& tensor, const mapped_file* file) {
+  bool is_parameter(const folder_tensor& tensor, const mapped_file* file) {
     const auto at = config_.config.hidden_act == activation::xielu ? xielu_number_of(tensor.name) : std::nullopt;
     if (!at) return false;
     if (const auto value = number_of(tensor, file, "parameter"); value && !xielu_.note(*at, *value))
@@ -274,8 +265,7 @@ class hf_tensor_collector {
     return true;
   }
   /// Reads a tensor of one number; absent after a fault. @param what it is, for messages
-  template <class Tensor>
-  std::optional<float> number_of(const Tensor& tensor, const mapped_file* file, std::string_view what) {
+  std::optional<float> number_of(const folder_tensor& tensor, const mapped_file* file, std::string_view what) {
     const bool one = tensor.shape.empty() || (tensor.shape.size() == 1 && tensor.shape[0] == 1);
     const bool plain =
         tensor.type && (*tensor.type == dtype::f32 || *tensor.type == dtype::f16 || *tensor.type == dtype::bf16);
@@ -292,8 +282,7 @@ class hf_tensor_collector {
     return value;
   }
 
-  template <class Tensor>
-  void add_scale(const Tensor& tensor, const mapped_file* file, const std::string& name) {
+  void add_scale(const folder_tensor& tensor, const mapped_file* file, const std::string& name) {
     const std::optional<float> read = number_of(tensor, file, "scale");
     if (!read) return;
     const float value = *read;

@@ -65,10 +65,10 @@ inline void add_phi3_rules(std::string name, vocabulary& out) {
 [[gnu::cold]] inline void read_templates(const gguf& file, vocabulary& out) {
   constexpr std::string_view key = "tokenizer.chat_template", prefix = "tokenizer.chat_template.";
   std::vector<named_template> all;
-  if (auto usual = file.value<std::string>(key)) all.emplace_back("default", std::move(*usual));
+  if (auto usual = file.value<std::string>(key)) all.push_back({"default", std::move(*usual)});
   for (const gguf_value& each : file.first().values())
     if (each.key.starts_with(prefix))
-      all.emplace_back(each.key.substr(prefix.size()), *file.value<std::string>(each.key));
+      all.push_back({std::string(each.key.substr(prefix.size())), *file.value<std::string>(each.key)});
   if (!all.empty()) out.chat_template = united_templates(all, "", out.warnings);
 }
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -160,9 +161,10 @@ inline std::string whole_template(const std::filesystem::path& path) {
 /// The templates that a key has: one, whose name is default, or a list of named ones.
 inline std::vector<named_template> chat_templates_of(const json_place& field) {
   std::vector<named_template> out;
-  if (field.is_string()) out.emplace_back("default", field.text());
+  const auto add = [&](const std::string& name, const std::string& text) { out.push_back({name, text}); };
+  if (field.is_string()) add("default", field.text());
   else
-    for (const json_place& each : field.elements()) out.emplace_back(each["name"].text(), each["template"].text());
+    for (const json_place& each : field.elements()) add(each["name"].text(), each["template"].text());
   return out;
 }
 
@@ -172,13 +174,17 @@ inline std::vector<named_template> chat_templates_of(const json_place& field) {
                                                                      const json_place& config,
                                                                      std::vector<std::string>& warnings) {
   if (const auto jinja = directory / "chat_template.jinja"; std::filesystem::exists(jinja)) {
-    std::vector<named_template> all{{"default", whole_template(jinja)}};
-    if (const auto more = directory / "additional_chat_templates"; std::filesystem::is_directory(more))
+    std::set<std::string> names;
+    const auto more = directory / "additional_chat_templates";
+    if (std::filesystem::is_directory(more))
       for (const auto& each : std::filesystem::directory_iterator(more))
-        if (const std::string name = each.path().stem().string();
-            each.path().extension() == ".jinja" && name != "default")
-          all.emplace_back(name, name == "tool_use" ? whole_template(each) : std::string());
-    sort_once(all, std::less<>{});
+        if (each.path().extension() == ".jinja") names.insert(each.path().stem().string());
+    names.erase("default");
+    std::vector<named_template> all;
+    const auto add = [&](const std::string& name, std::string text) { all.push_back({name, std::move(text)}); };
+    add("default", whole_template(jinja));
+    for (const std::string& name : names)
+      add(name, name == "tool_use" ? whole_template(more / "tool_use.jinja") : std::string());
     return united_templates(all, jinja.string(), warnings);
   }
   if (const json_place own = config["chat_template"]; own.present())

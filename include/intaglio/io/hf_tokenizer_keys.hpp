@@ -133,8 +133,8 @@ inline constexpr config_key_rule tokenizer_model_key_rules[] = {
   std::vector<std::string> lines;
   judge_config_keys(root, tokenizer_config_key_rules, "the tokenizer", lines);
   // Many files name the tokens of images and sounds, each by a key of its own.
-  std::erase_if(lines, [](const std::string& line) { return line.find("_token' is unknown") != std::string::npos; });
-  for (std::string& line : lines) out.warnings.push_back(std::move(line));
+  for (std::string& line : lines)
+    if (line.find("_token' is unknown") == std::string::npos) out.warnings.push_back(std::move(line));
 }
 
 /// Warns where tokenizer_config.json and tokenizer.json differ: programs do not agree which of them counts, and this
@@ -209,10 +209,10 @@ inline constexpr std::array<std::pair<std::string_view, std::string_view>, 4> de
         const json_place ids = step["special_tokens"][text.c_str()]["ids"];
         if (!ids.present()) continue;
         const std::vector<json_place> each = ids.elements();
-        const auto at = std::find(out.tokens.begin(), out.tokens.end(), text);
-        if (at != out.tokens.end() &&
-            (each.size() != 1 || each[0].natural() != static_cast<std::uint64_t>(at - out.tokens.begin())))
-          ids.refuse(std::to_string(at - out.tokens.begin()) + " alone, the id of '" + printable(text, 40) + "'");
+        std::size_t at = 0;
+        while (at < out.tokens.size() && out.tokens[at] != text) ++at;
+        if (at < out.tokens.size() && (each.size() != 1 || each[0].natural() != at))
+          ids.refuse(std::to_string(at) + " alone, the id of '" + printable(text, 40) + "'");
       }
   }
 }

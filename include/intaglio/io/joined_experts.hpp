@@ -25,7 +25,7 @@ inline std::string shape_text(std::span<const std::uint64_t> shape) {
 }
 
 /// The strides of a tensor of at most 2 dimensions as pieces of a matrix; empty where its elements follow one another.
-inline std::vector<tensor_piece> pieces_of(const torch_tensor& tensor, const mapped_file* file) {
+inline std::vector<tensor_piece> pieces_of(const folder_tensor& tensor, const mapped_file* file) {
   if (tensor.contiguous() || tensor.shape.empty() || tensor.shape.size() > 2) return {};
   const bool matrix = tensor.shape.size() == 2;
   return {{.file = file,
@@ -35,8 +35,6 @@ inline std::vector<tensor_piece> pieces_of(const torch_tensor& tensor, const map
            .row_stride = matrix ? tensor.strides[0] : 0,
            .column_stride = tensor.strides.back()}};
 }
-/// The pieces of a tensor that is not contiguous in its file. safetensors has no such tensors.
-inline std::vector<tensor_piece> pieces_of(const safetensors_tensor&, const mapped_file*) { return {}; }
 
 /// A tensor that joins the matrices of all experts of a layer, as transformers names it: gate_up_proj or down_proj, as
 /// numbers, as a bias, or as the codes or the scales of MXFP4.
@@ -77,8 +75,7 @@ struct joined_experts {
            (bias ? ".bias" : ".weight");
   }
   /// A part of a tensor of numbers, with strides: the file has each matrix transposed.
-  template <class Tensor>
-  checkpoint_tensor plain_tensor(const Tensor& tensor, const mapped_file* file, const std::string& called,
+  checkpoint_tensor plain_tensor(const folder_tensor& tensor, const mapped_file* file, const std::string& called,
                                  std::uint64_t part) const {
     const std::uint64_t element = info(*tensor.type).block_bytes;
     checkpoint_tensor out;

@@ -5,12 +5,10 @@
 
 #include "intaglio/core/compiler.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "intaglio/core/error.hpp"
@@ -18,7 +16,9 @@
 namespace intaglio::io {
 
 /// A chat template and its name.
-using named_template = std::pair<std::string, std::string>;
+struct named_template {
+  std::string name, text;
+};
 
 /// One Jinja template that does as `with_tools` where a conversation has tools, and as `usual` where it has none. Both
 /// begin at the beginning of a line: Jinja removes the line break behind a block. The outputs of nothing keep the white
@@ -37,8 +37,10 @@ using named_template = std::pair<std::string, std::string>;
                                                                  std::string_view file,
                                                                  std::vector<std::string>& warnings) {
   const auto named = [&](std::string_view name) {
-    const auto at = std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.first == name; });
-    return at == all.end() ? nullptr : &at->second;
+    const std::string* found = nullptr;
+    for (const named_template& each : all)
+      if (found == nullptr && each.name == name) found = &each.text;
+    return found;
   };
   const std::string *const usual = named("default"), *const tools = named("tool_use");
   constexpr std::size_t most = 16;

@@ -16,6 +16,7 @@
 #include "intaglio/core/dtype.hpp"
 #include "intaglio/core/sorted_indices.hpp"
 #include "intaglio/io/file_cursor.hpp"
+#include "intaglio/io/folder_tensor.hpp"
 #include "intaglio/io/json_text.hpp"
 
 namespace intaglio::io {
@@ -30,15 +31,7 @@ struct safetensors_limits {
 };
 
 /// A tensor in the header's list, row-major.
-struct safetensors_tensor {
-  std::string name;
-  std::string_view stored_type;  ///< "BF16", "F8_E4M3", ...
-  std::optional<dtype> type;     ///< absent where the library reads no such values
-  std::vector<std::uint64_t> shape;
-  std::size_t file = 0;      ///< index of the shard
-  std::uint64_t offset = 0;  ///< of its bytes, from the start of that file
-  std::uint64_t bytes = 0;
-};
+using safetensors_tensor = folder_tensor;
 
 /// A type of safetensors: its name, bytes of an element, and the library's type, if it reads such values.
 struct safetensors_dtype {
@@ -98,7 +91,7 @@ class safetensors_header_reader : public json_reader {
         scope_ = scope::metadata;
       } else {
         scope_ = scope::entry;
-        tensors.push_back({name_, {}, {}, {}, 0, 0, 0});
+        tensors.emplace_back().name = name_;
         ranges.push_back({});
         fields_ = 0;
       }

@@ -13,31 +13,15 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/io/folder_tensor.hpp"
 #include "intaglio/io/torch_pickle.hpp"
 #include "intaglio/io/zip_archive.hpp"
 
 namespace intaglio::io {
 
-/// A tensor in the file's list. Strides are in elements.
-struct torch_tensor {
-  std::string name;
-  std::string_view stored_type;  ///< "bfloat16", "bool", ...
-  std::optional<dtype> type;     ///< absent where the library reads no such values
+/// A tensor in the file's list.
+struct torch_tensor : folder_tensor {
   std::uint32_t element_bytes = 1;
-  std::vector<std::uint64_t> shape, strides;
-  std::size_t file = 0;      ///< index of the shard
-  std::uint64_t offset = 0;  ///< of the first element, from the start of that file
-  std::uint64_t bytes = 0;   ///< of all elements
-
-  /// Whether elements follow one another in row-major order.
-  bool contiguous() const {
-    std::uint64_t expected = 1;
-    for (std::size_t i = shape.size(); i-- > 0;) {
-      if (shape[i] != 1 && strides[i] != expected) return false;
-      expected *= shape[i];
-    }
-    return true;
-  }
   std::uint64_t elements() const { return bytes / element_bytes; }
 };
 
@@ -123,8 +107,8 @@ class torch_file {
       const torch_storage_type& type = *pickle.storages()[view.storage].type;
       std::uint64_t taken = type.bytes;
       for (const std::uint64_t size : view.shape) taken *= size;
-      tensors_.push_back({view.name, type.name, type.type, type.bytes, view.shape, view.strides, 0,
-                          data[view.storage]->offset + view.offset * type.bytes, taken});
+      const std::uint64_t offset = data[view.storage]->offset + view.offset * type.bytes;
+      tensors_.push_back({{view.name, type.name, type.type, view.shape, view.strides, 0, offset, taken}, type.bytes});
     }
   }
 

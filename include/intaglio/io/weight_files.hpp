@@ -107,6 +107,63 @@ class weight_index_reader : public json_reader {
   std::map<std::string, std::size_t> numbers_;
 };
 
+/// The names of a folder's files of one form.
+struct weight_file_names {
+  std::string_view name, ending;  ///< of a single file, and of all files
+
+  std::string index_name() const {
+    std::string out(name);
+    return out.append(".index.json");  // g++ 12 warns of a concatenation of the two
+  }
+  std::filesystem::path single_in(const std::filesystem::path& folder) const { return folder / name; }
+  std::filesystem::path index_in(const std::filesystem::path& folder) const {
+    return folder / platform::path_of(index_name());
+  }
+  /// Whether the folder has such a file, or an index of such files.
+  [[gnu::cold]] bool are_in(const std::filesystem::path& folder) const {
+    std::error_code ignored;
+    return std::filesystem::exists(single_in(folder), ignored) || std::filesystem::exists(index_in(folder), ignored);
+  }
+  /// Whether a file is one that opening its folder opens.
+  [[gnu::cold]] bool belongs(const std::filesystem::path& file) const {
+    if (file.filename() == std::filesystem::path(name)) return true;
+    std::error_code ignored;
+    const auto folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+    if (std::filesystem::exists(single_in(folder), ignored) || !std::filesystem::exists(index_in(folder), ignored))
+      return false;
+    const std::vector<std::string> names = read_index(index_in(folder)).files;
+    return std::find(names.begin(), names.end(), file.filename().string()) != names.end();
+  }
+  /// @throws file_error: malformed, or without tensors
+  [[gnu::cold]] weight_index_reader read_index(const std::filesystem::path& index) const {
+    const mapped_file file(index);
+    if (file.size() > weight_limits::index_bytes)
+      throw file_error(file.path(), std::nullopt, "too large for an index",
+                       "at most " + std::to_string(weight_limits::index_bytes), std::to_string(file.size()));
+    std::string text(static_cast<std::size_t>(file.size()), '\0');
+    file.read(0, std::as_writable_bytes(std::span(text)));
+    weight_index_reader reader(file.path(), 0, ending);
+    read_json(text, file.path(), 0, reader);
+    if (!reader.seen() || reader.tensors.empty())
+      throw file_error(file.path(), std::nullopt, "the index lists no tensors", "weight_map", "none");
+    return reader;
+  }
+  /// The index, all of whose files are there. @throws file_error
+  [[gnu::cold]] weight_index_reader read_whole_index(const std::filesystem::path& folder) const {
+    weight_index_reader reader = read_index(index_in(folder));
+    std::string missing;
+    for (const std::string& each : reader.files) {
+      std::error_code ignored;
+      if (!std::filesystem::exists(folder / platform::path_of(each), ignored) && missing.size() < 200)
+        missing += (missing.empty() ? "" : ", ") + printable(each, 70);
+    }
+    if (!missing.empty())
+      throw file_error(index_in(folder).string(), std::nullopt, "shards are missing",
+                       std::to_string(reader.files.size()) + " files", "none of: " + missing);
+    return reader;
+  }
+};
+
 /// All tensors of a folder, in files of one form. File::name is the name of a single file, File::ending the ending of
 /// all.
 template <class File>
@@ -114,23 +171,20 @@ class weight_files {
  public:
   using tensor = typename File::tensor;
 
+  static constexpr weight_file_names names{File::name, File::ending};
+
   /// Whether the folder has such a file, or an index of such files.
-  static bool are_in(const std::filesystem::path& folder) {
-    std::error_code ignored;
-    return std::filesystem::exists(folder / File::name, ignored) ||
-           std::filesystem::exists(folder / platform::path_of(index_name()), ignored);
-  }
-  static std::string index_name() {
-    std::string name(File::name);
-    return name.append(".index.json");  // g++ 12 warns of a concatenation of the two
-  }
+  static bool are_in(const std::filesystem::path& folder) { return names.are_in(folder); }
+  static std::string index_name() { return names.index_name(); }
+  /// Whether this file is one that opening its folder opens.
+  static bool belongs(const std::filesystem::path& file) { return names.belongs(file); }
 
   /// @throws file_error, also where shards are missing, hold other tensors than the index states, or do not exist at
   /// all
   static weight_files open(const std::filesystem::path& folder) {
     weight_files out;
     std::error_code ignored;
-    const auto single = folder / File::name, index = folder / platform::path_of(index_name());
+    const auto single = names.single_in(folder), index = names.index_in(folder);
     if (std::filesystem::exists(single, ignored)) {
       out.files_.emplace_back(mapped_file(single));
       if (std::filesystem::exists(index, ignored))  // transformers prefers the single file too
@@ -152,18 +206,6 @@ class weight_files {
     out.collect();
     return out;
   }
-  /// Whether this file is one that opening its folder opens.
-  static bool belongs(const std::filesystem::path& file) {
-    if (file.filename() == std::filesystem::path(File::name)) return true;
-    std::error_code ignored;
-    const auto folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
-    if (std::filesystem::exists(folder / File::name, ignored) ||
-        !std::filesystem::exists(folder / platform::path_of(index_name()), ignored))
-      return false;
-    const std::vector<std::string> names = read_index(folder / platform::path_of(index_name())).files;
-    return std::find(names.begin(), names.end(), file.filename().string()) != names.end();
-  }
-
   const std::vector<File>& files() const { return files_; }
   const std::vector<tensor>& tensors() const { return tensors_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -173,31 +215,8 @@ class weight_files {
  private:
   weight_files() = default;
 
-  static weight_index_reader read_index(const std::filesystem::path& index) {
-    const mapped_file file(index);
-    if (file.size() > weight_limits::index_bytes)
-      throw file_error(file.path(), std::nullopt, "too large for an index",
-                       "at most " + std::to_string(weight_limits::index_bytes), std::to_string(file.size()));
-    std::string text(static_cast<std::size_t>(file.size()), '\0');
-    file.read(0, std::as_writable_bytes(std::span(text)));
-    weight_index_reader reader(file.path(), 0, File::ending);
-    read_json(text, file.path(), 0, reader);
-    if (!reader.seen() || reader.tensors.empty())
-      throw file_error(file.path(), std::nullopt, "the index lists no tensors", "weight_map", "none");
-    return reader;
-  }
-
   [[gnu::cold]] void open_shards(const std::filesystem::path& folder, const std::filesystem::path& index) {
-    const weight_index_reader reader = read_index(index);
-    std::string missing;
-    for (const std::string& name : reader.files) {
-      std::error_code ignored;
-      if (!std::filesystem::exists(folder / platform::path_of(name), ignored) && missing.size() < 200)
-        missing += (missing.empty() ? "" : ", ") + printable(name, 70);
-    }
-    if (!missing.empty())
-      throw file_error(index.string(), std::nullopt, "shards are missing",
-                       std::to_string(reader.files.size()) + " files", "none of: " + missing);
+    const weight_index_reader reader = names.read_whole_index(folder);
     std::uint64_t total = 0;
     std::set<std::string_view> found;
     files_.reserve(reader.files.size());
