@@ -129,22 +129,15 @@ class shim {
   /// Forgets all calls and orders; the ledger of handles stays.
   void reset() {
     const std::lock_guard lock(mutex_);
-    calls_.fill(0);
-    record_.clear();
-    armed_ = false;
-    always_code_ = VK_SUCCESS;
-    injected_ = false;
-    lost_ = false;
-    hangs_ = false;
-    wrong_destroys_ = 0;
+    forget();
   }
   /// From now, until the next reset(), what is submitted never begins.
   void hang() { hangs_ = true; }
   bool hangs() const { return hangs_; }
   /// From now the `nth` call of `which` returns `code`.
   void arm(id which, std::size_t nth, VkResult code) {
-    reset();
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(mutex_);  // one lock: a call of another thread between the two would be the nth
+    forget();
     armed_ = true;
     target_ = {which, nth};
     code_ = code;
@@ -218,6 +211,17 @@ class shim {
   }
 
  private:
+  void forget() {
+    calls_.fill(0);
+    record_.clear();
+    armed_ = false;
+    always_code_ = VK_SUCCESS;
+    injected_ = false;
+    lost_ = false;
+    hangs_ = false;
+    wrong_destroys_ = 0;
+  }
+
   static bool can_lose(const function& what) {
     for (const VkResult each : what.codes)
       if (each == VK_ERROR_DEVICE_LOST && std::strcmp(what.name, "vkCreateDevice") != 0) return true;
