@@ -14,18 +14,18 @@
 #include "intaglio/core/float16.hpp"
 
 namespace intaglio::codecs {
-
+/// Reads 16 bits, of any alignment, in the machine's byte order.
 inline std::uint16_t u16_at(const std::uint8_t* bytes) {
   std::uint16_t out;
   std::memcpy(&out, bytes, 2);
   return out;
 }
-inline std::uint32_t u32_at(const std::uint8_t* bytes) {
+inline std::uint32_t u32_at(const std::uint8_t* bytes) {  ///< reads 32 bits, of any alignment
   std::uint32_t out;
   std::memcpy(&out, bytes, 4);
   return out;
 }
-inline float f16_at(const std::uint8_t* bytes) { return f32_from_f16(u16_at(bytes)); }
+inline float f16_at(const std::uint8_t* bytes) { return f32_from_f16(u16_at(bytes)); }  ///< reads an f16 as f32
 
 /// Copies `count` bytes of a block. The copy cannot overlap the output, so compilers vectorise the loops over it.
 template <std::size_t count>
@@ -40,7 +40,7 @@ std::array<std::uint8_t, count> copied(const std::uint8_t* from) {
 struct six_bits {
   std::uint8_t scale, least;
 };
-inline six_bits six_bits_at(const std::uint8_t* packed, std::size_t j) {
+inline six_bits six_bits_at(const std::uint8_t* packed, std::size_t j) {  ///< the pair of sub-block j, 0 to 7
   const auto at = [&](std::size_t i) { return static_cast<unsigned>(packed[i]); };
   const unsigned scale = j < 4 ? at(j) & 63u : (at(j + 4) & 15u) | ((at(j - 4) >> 6) << 4),
                  least = j < 4 ? at(j + 4) & 63u : (at(j + 4) >> 4) | ((at(j) >> 6) << 4);

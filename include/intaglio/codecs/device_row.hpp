@@ -12,14 +12,14 @@
 #include "intaglio/core/dtype.hpp"
 
 namespace intaglio::codecs {
-
+/// How the factor of some weights is stored; rows.h describes each form.
 enum class factor_form : std::uint32_t {
   half = FACTOR_HALF,
   brain = FACTOR_BRAIN,
   byte = FACTOR_BYTE,
   six = FACTOR_SIX
 };
-
+/// @{
 /// A table with the numbers of codes 0 to 15. With FACTOR_BYTE a weight is d * `unit` * factor * number.
 struct value_table {
   std::uint32_t id;
@@ -38,7 +38,7 @@ inline constexpr std::array<std::int8_t, 16> fp4_values = [] {
   for (std::int8_t& each : out) each = static_cast<std::int8_t>(each - 12);
   return out;
 }();
-
+/// @}
 /// One row of rows.h: how the device holds a codec. @see rows.h
 struct device_row {
   dtype type{};
@@ -69,7 +69,7 @@ struct device_row {
 };
 #define INTAGLIO_ROW(name, id, bits, zero, table, form, per, least) \
   device_row{dtype::name, id, bits, zero, table, factor_form{form}, per, (least) != 0u},
-inline constexpr device_row device_rows[] = {INTAGLIO_BLOCK_CODECS(INTAGLIO_ROW)};
+inline constexpr device_row device_rows[] = {INTAGLIO_BLOCK_CODECS(INTAGLIO_ROW)};  ///< a row for each codec
 #undef INTAGLIO_ROW
 #define INTAGLIO_IS_KNOWN(name, id, bits, zero, table, form, per, least) \
   &&INTAGLIO_KNOWN_ROW(bits, table, form, per, least)
@@ -88,6 +88,6 @@ constexpr bool is_sound(const device_row& row) {
 }
 static_assert(std::all_of(std::begin(device_rows), std::end(device_rows), is_sound),
               "codecs/rows.h: expected at most 4 bits beside a table, a zero of 0 to 63, and none beside 8 bits");
-inline constexpr std::size_t device_row_count = std::size(device_rows);
+inline constexpr std::size_t device_row_count = std::size(device_rows);  ///< number of codecs
 
 }  // namespace intaglio::codecs

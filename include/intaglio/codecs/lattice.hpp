@@ -27,7 +27,7 @@ struct grid_codec {
   }
 }
 template <class C>
-void decode_by_split(const std::uint8_t* block, float* out) {
+void decode_by_split(const std::uint8_t* block, float* out) {  ///< decodes a block of codec C
   static constexpr device_row row = row_of(C::type);
   static_assert(row.form == factor_form::byte && !row.least && C::elements == 256);
   decode_by_split(row, &C::split, block, out);

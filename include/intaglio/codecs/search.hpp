@@ -21,7 +21,7 @@
 #include "intaglio/core/unfused.hpp"
 
 namespace intaglio::codecs {
-
+/// Stores a value as f16, of any alignment.
 inline void put_f16(std::uint8_t* to, float value) {
   const std::uint16_t bits = f16_from_f32(value);
   std::memcpy(to, &bits, 2);
@@ -31,7 +31,7 @@ inline float put_scale(std::uint8_t* to, float value) {
   put_f16(to, value);
   return f16_at(to);
 }
-/// 1 / d, or 0 where that is not finite. A block of such small values becomes a block of zeros.
+/// The inverse 1 / d, or 0 where that is not finite. A block of such small values becomes a block of zeros.
 inline float inverse(float d) { return std::isfinite(1.f / d) ? 1.f / d : 0.f; }
 
 /// Truncates towards zero after an offset was added, as the reference's cast does, to 0..most. Values beyond f32's
@@ -45,7 +45,7 @@ inline std::uint8_t truncated(float value, int most) {
 inline int round_away(float value) {
   return static_cast<int>(rounded(value) + (value < 0.f ? -0x1.fffffep-2f : 0x1.fffffep-2f));
 }
-
+/// @{
 /// Rounds to the nearest integer, ties to even. The lowest bits of 1.5 * 2^23 + value are that integer where |value| is
 /// below 2^22, which holds wherever the reference rounds so.
 inline int nearest(float value) {
@@ -55,11 +55,11 @@ inline int nearest(float value) {
   return (bits & 0x007FFFFF) - 0x00400000;
 }
 inline int nearest_between(float value, int least, int most) { return std::clamp(nearest(value), least, most); }
-
-// Four sub-blocks at a time, one in each lane. 16 bytes are a register of SSE2 and of NEON, so no function needs a
-// target attribute.
+/// @}
+/// Four sub-blocks at a time, one in each lane. 16 bytes are a register of SSE2 and of NEON, so no function needs a
+/// target attribute.
 typedef float four_floats __attribute__((vector_size(16)));
-typedef std::int32_t four_ints __attribute__((vector_size(16)));
+typedef std::int32_t four_ints __attribute__((vector_size(16)));  ///< four integers of 32 bits
 
 /// Nearest integers of four values, clamped to least..most.
 inline void nearest(const four_floats& value, std::int32_t least, std::int32_t most, four_floats& out) {
@@ -150,7 +150,7 @@ affine_codes<count> affine_search(const float* x, const float* weights, int most
   out.least = -least;
   return out;
 }
-
+/// @{
 /// Scales and least values of an affine search as integers. Scales are multiples of one step, least values of another;
 /// the two steps are written as f16 at `steps`.
 struct common_steps {
@@ -176,7 +176,7 @@ common_steps put_common_steps(const std::array<affine_codes<count>, parts>& foun
   out.of_least = put_scale(steps + 2, most_least / bound);
   return out;
 }
-
+/// @}
 /// The codes of a sub-block for the rounded steps. Where its scale rounds to 0, the codes of the search stay.
 template <std::size_t count>
 void recode(const float* x, float step, float least, int most, affine_codes<count>& of) {
@@ -208,7 +208,7 @@ inline void put_pairs(const std::uint8_t* codes, std::uint8_t* to) {
 inline void put_packed_nibbles(const std::uint8_t* codes, std::uint8_t* to) {
   for (std::size_t j = 0; j < 16; ++j) to[j] = static_cast<std::uint8_t>((codes[j] & 15) | (codes[j + 16] & 15) << 4);
 }
-inline std::uint32_t fifth_bits(const std::uint8_t* codes) {
+inline std::uint32_t fifth_bits(const std::uint8_t* codes) {  ///< bit 4 of code j at bit j
   std::uint32_t out = 0;
   for (std::uint32_t j = 0; j < 32; ++j) out |= static_cast<std::uint32_t>(codes[j] >> 4) << j;
   return out;

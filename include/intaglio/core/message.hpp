@@ -162,10 +162,10 @@ constexpr text<> message(const Parts&... parts) {
   return out;
 }
 
-/// Why something does not fit, as compilers print it. g++ shows a text as a string; clang shows only its first numbers,
-/// but every character of a pack. Both `reason`s have one member, model_fits, which is true where the sentence is
-/// empty. Use it inside a template, because g++ 12 prints the sentence only there:
-///   static_assert(reason<Model::problem>::model_fits, "intaglio: the model does not fit together");
+/// Why something does not fit, as compilers print it. Use it inside a template, because g++ 12 prints the sentence only
+/// there: `static_assert(reason<Model::problem>::model_fits, "intaglio: the model does not fit together");`
+/// g++ shows a text as a string; clang shows only its first numbers, but every character of a pack. Both `reason`s have
+/// one member, model_fits, which is true where the sentence is empty.
 template <char... Sentence>
 struct sentence {
   static constexpr bool model_fits = sizeof...(Sentence) == 0;

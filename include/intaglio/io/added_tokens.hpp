@@ -24,7 +24,7 @@ constexpr code_point code_point_before(std::string_view text, std::size_t end) {
   return {U'\uFFFD', 1, false};
 }
 
-/// \w of a regular expression: letters, marks, numbers and connectors.
+/// Whether \w of a regular expression matches: letters, marks, numbers and connectors.
 constexpr bool is_word(const code_point& c) {
   if (!c.valid) return false;
   const unicode_class kind = class_of(c.value);

@@ -24,7 +24,7 @@ struct check_finding {
   std::optional<std::uint64_t> offset;
   std::vector<std::string> details;  ///< all problems, a line each, where `text` has room for the first only
 };
-
+/// What a check of a checkpoint found.
 struct check_report {
   std::vector<check_finding> errors, warnings;
   std::size_t tensors = 0;   ///< tensors that were read to the end
@@ -32,7 +32,7 @@ struct check_report {
   bool packed = false;       ///< a packed file, whose weights have no values but bytes
   bool ok() const { return errors.empty(); }
 };
-
+/// Options of `check`.
 struct check_options {
   i2s_layout layout = i2s_layout::block128;
   std::size_t most_errors = 100;  ///< the check stops at this number

@@ -42,7 +42,7 @@ constexpr std::array<std::uint8_t, 5> tq1_0_digits(std::uint8_t byte) {
 }
 
 namespace codec_lanes {
-// Eight bytes at a time in a 64-bit word, because compilers do not vectorise the plain loops at -O2.
+/// Bits 0 and bits 7 of the eight bytes of a word: compilers do not vectorise the plain loops at -O2.
 inline constexpr std::uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
 
 /// Eight bytes as a word.

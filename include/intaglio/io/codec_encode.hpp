@@ -28,7 +28,7 @@ constexpr bool is_encodable(dtype type) {
 }
 
 namespace codec_blocks {
-
+/// Stores 16 bits in the byte order of the machine.
 inline void put_u16(std::uint8_t* to, std::uint16_t value) { std::memcpy(to, &value, 2); }
 using codecs::inverse;
 using codecs::put_f16;
@@ -44,7 +44,7 @@ inline float ternary_digits(const float* x, std::uint8_t* digits) {
 }
 /// Packs five digits, the first the most significant, into the upper byte of a fraction of 3^5.
 inline std::uint8_t pack_243(unsigned q) { return static_cast<std::uint8_t>((q * 256u + 242u) / 243u); }
-
+/// Packs 256 digits and their scale as a block of TQ1_0.
 inline void pack_tq1_0(const std::uint8_t* digits, float d, std::uint8_t* block) {
   const auto pack = [&](std::size_t first, std::size_t stride, std::size_t count) {
     unsigned q = 0;
@@ -56,7 +56,7 @@ inline void pack_tq1_0(const std::uint8_t* digits, float d, std::uint8_t* block)
   for (std::size_t m = 0; m < 4; ++m) block[48 + m] = pack(240 + m, 4, 4);
   put_f16(block + 52, d);
 }
-inline void pack_tq2_0(const std::uint8_t* digits, float d, std::uint8_t* block) {
+inline void pack_tq2_0(const std::uint8_t* digits, float d, std::uint8_t* block) {  ///< packs 256 digits as TQ2_0
   for (std::size_t half = 0; half < 2; ++half)
     for (std::size_t m = 0; m < 32; ++m) {
       const std::uint8_t* of = digits + 128 * half + m;
@@ -64,12 +64,12 @@ inline void pack_tq2_0(const std::uint8_t* digits, float d, std::uint8_t* block)
     }
   put_f16(block + 64, d);
 }
-inline void encode_tq1_0(const float* x, std::uint8_t* block) {
+inline void encode_tq1_0(const float* x, std::uint8_t* block) {  ///< encodes 256 values as a block of TQ1_0
   std::array<std::uint8_t, 256> digits;
   const float d = ternary_digits(x, digits.data());
   pack_tq1_0(digits.data(), d, block);
 }
-inline void encode_tq2_0(const float* x, std::uint8_t* block) {
+inline void encode_tq2_0(const float* x, std::uint8_t* block) {  ///< encodes 256 values as a block of TQ2_0
   std::array<std::uint8_t, 256> digits;
   const float d = ternary_digits(x, digits.data());
   pack_tq2_0(digits.data(), d, block);
@@ -82,7 +82,7 @@ inline bool all_finite(std::span<const float> x) {
 }
 template <void (*encode)(const float*, std::uint8_t*)>
 void each_encoded(const float* x, std::size_t blocks, std::size_t block_bytes, std::size_t block_elements,
-                  std::uint8_t* out) {
+                  std::uint8_t* out) {  ///< encodes `blocks` blocks of `x`
   for (std::size_t b = 0; b < blocks; ++b) encode(x + b * block_elements, out + b * block_bytes);
 }
 

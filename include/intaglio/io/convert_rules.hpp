@@ -19,8 +19,8 @@
 
 namespace intaglio::io {
 
-/// general.file_type of a GGUF file: llama.cpp's LLAMA_FTYPE; 40 comes from the fork for BitNet. Absent where the codec
-/// has none.
+/// The value of general.file_type in a GGUF file: llama.cpp's LLAMA_FTYPE; 40 comes from the fork for BitNet. Absent
+/// where the codec has none.
 constexpr std::optional<std::uint32_t> gguf_file_type(dtype codec) {
   switch (codec) {
     case dtype::f32:

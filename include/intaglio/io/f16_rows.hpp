@@ -30,8 +30,8 @@ inline float widen(std::uint16_t half) {
 }
 
 #if INTAGLIO_F16C
-typedef float eight_floats __attribute__((vector_size(32)));
-typedef short eight_f16 __attribute__((vector_size(16)));
+typedef float eight_floats __attribute__((vector_size(32)));  ///< a register of AVX
+typedef short eight_f16 __attribute__((vector_size(16)));     ///< eight f16 as their bits
 
 /// AVX and F16C, with an operating system that keeps their registers.
 inline bool has_f16c() {
@@ -84,7 +84,7 @@ inline void f32_from_f16_row(const std::uint8_t* from, float* out, std::size_t c
     out[i] = f16_rows::widen(half);
   }
 }
-/// 2 * count bytes, of any alignment, from `count` values.
+/// Writes `count` values as f16: 2 * count bytes, of any alignment.
 inline void f16_from_f32_row(const float* from, std::uint8_t* out, std::size_t count) {
   std::size_t i = 0;
 #if INTAGLIO_F16C

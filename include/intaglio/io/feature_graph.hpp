@@ -29,9 +29,9 @@
 #include "intaglio/platform/path_text.hpp"
 
 namespace intaglio::io {
-
+/// Value of `format` in the manifest of a graph, and the manifest's name.
 inline constexpr std::string_view feature_graph_format = "intaglio feature graph", feature_graph_file = "hnsw.json";
-inline constexpr std::uint64_t feature_graph_version = 1;
+inline constexpr std::uint64_t feature_graph_version = 1;  ///< version that is written and read
 
 /// Parameters of the graph. @source Malkov & Yashunin 2016: M, efConstruction and ef
 struct graph_parameters {
@@ -43,8 +43,9 @@ struct graph_parameters {
   std::uint32_t most_links(std::uint32_t level) const { return level == 0 ? 2 * links : links; }
 };
 namespace graph_limits {
+/// The fewest links, and the largest value of each other parameter.
 inline constexpr std::uint32_t least_links = 2, links = 256, construction = 10'000, search = 1'000'000, level = 63;
-}
+}  // namespace graph_limits
 /// @throws argument_error
 inline void expect_graph_parameters(const graph_parameters& of) {
   const auto expect = [](const char* name, std::uint32_t value, std::uint32_t least, std::uint32_t most) {
@@ -168,12 +169,12 @@ inline feature_links feature_links_of(std::span<const std::byte> bytes, std::uin
                      std::to_string(out.entry) + " of level " + std::to_string(out.level(out.entry)));
   return out;
 }
-
+/// Length and checksum of a layer's file.
 struct feature_graph_layer {
   std::uint64_t bytes = 0;
   std::uint32_t crc32 = 0;
 };
-/// hnsw.json: the index, the parameters, and the length and checksum of each layer's file.
+/// The manifest hnsw.json: the index, the parameters, and the length and checksum of each layer's file.
 struct feature_graph_manifest {
   std::uint32_t index = 0;  ///< feature_index::identity
   graph_parameters parameters;

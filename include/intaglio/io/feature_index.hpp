@@ -21,7 +21,7 @@
 #include "intaglio/platform/path_text.hpp"
 
 namespace intaglio::io {
-
+/// Options for opening an index.
 struct feature_index_options {
   /// Reads everything once, and checks the checksums and every value. Without it only names and sizes are checked.
   bool contents = true;

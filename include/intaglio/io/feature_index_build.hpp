@@ -21,7 +21,7 @@
 #include "intaglio/platform/path_text.hpp"
 
 namespace intaglio::io {
-
+/// Options for building an index.
 struct feature_build_options {
   std::optional<dtype> codec = std::nullopt;                ///< f32, f16 or bf16; absent: the model's own
   i2s_layout layout = i2s_layout::block128;                 ///< layout of I2_S tensors in the model
@@ -29,7 +29,7 @@ struct feature_build_options {
   std::uint64_t turn_bytes = std::uint64_t{64} << 20;       ///< memory for transposing down
   std::function<void(const file_progress&)> progress = {};  ///< called on the calling thread
 };
-
+/// What a build of an index wrote.
 struct feature_build_report {
   std::uint64_t bytes = 0;             ///< bytes of the vectors in the index
   std::uint32_t layers = 0, kept = 0;  ///< layers in the index; of these, layers that an earlier build had made
@@ -57,7 +57,7 @@ class locked_folder {
  private:
   platform::file_number descriptor_ = -1;
 };
-
+/// Writes an index layer by layer, and goes on where an earlier build of the same index ended.
 class feature_index_builder {
  public:
   feature_index_builder(feature_source& source, std::string codec, const std::filesystem::path& folder,

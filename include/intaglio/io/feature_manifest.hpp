@@ -23,9 +23,9 @@
 #include "intaglio/io/strict_json.hpp"
 
 namespace intaglio::io {
-
+/// Value of `format` in the manifest of an index, and the manifest's name.
 inline constexpr std::string_view feature_index_format = "intaglio feature index", feature_index_file = "index.json";
-inline constexpr std::uint64_t feature_index_version = 1;
+inline constexpr std::uint64_t feature_index_version = 1;  ///< version that is written and read
 /// Blocks begin at multiples of this, so that a mapping can be handed to a device.
 inline constexpr std::uint64_t feature_block_alignment = 4096;
 
@@ -36,7 +36,7 @@ struct feature_block {
   std::uint64_t offset = 0, bytes = 0;
   std::uint32_t crc32 = 0;
 };
-
+/// The vectors of a layer: its file, and where each kind of vector is in it.
 struct feature_layer {
   std::string file;  ///< name of the file beside index.json
   std::uint32_t features = 0;
@@ -63,13 +63,13 @@ constexpr std::uint32_t features_of_layer(const decoder_config& c) {
 }
 
 namespace feature_json {
-
+/// A number as eight hexadecimal digits.
 inline std::string hex8(std::uint32_t value) {
   std::array<char, 9> text{};
   std::snprintf(text.data(), text.size(), "%08x", value);
   return text.data();
 }
-
+/// The value whose name() a text is. @throws file_error for another text
 template <class Enum>
 Enum named(const json_place& place, const std::vector<Enum>& all) {
   std::string names;
@@ -79,13 +79,13 @@ Enum named(const json_place& place, const std::vector<Enum>& all) {
   }
   place.refuse(names);
 }
-
+/// A number up to `most`. @throws file_error for any other value
 inline std::uint32_t u32(const json_place& place, std::uint64_t most) {
   const std::uint64_t value = place.natural();
   if (value > most) place.refuse("at most " + std::to_string(most));
   return static_cast<std::uint32_t>(value);
 }
-inline float real(const json_place& place) {
+inline float real(const json_place& place) {  ///< a finite f32
   const auto value = static_cast<float>(place.number());
   if (!std::isfinite(value)) place.refuse("a finite number");
   return value;
@@ -103,7 +103,7 @@ inline std::uint32_t sum(const json_place& place) {
   if (text.empty()) place.refuse("8 hexadecimal digits");
   return out;
 }
-
+/// Reads where a block is, and its type. @throws file_error where it does not fit the layer
 inline feature_block block(const json_place& place, std::uint64_t features, std::uint64_t columns,
                            std::uint64_t begin) {
   feature_block out;

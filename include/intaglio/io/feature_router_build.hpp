@@ -17,12 +17,12 @@
 #include "intaglio/io/ordered_work.hpp"
 
 namespace intaglio::io {
-
+/// How features are divided among experts.
 enum class router_method : std::uint8_t {
   contiguous,  ///< features [e n / experts, (e + 1) n / experts)
   clusters,    ///< k-means over the directions of the gate vectors, starting from evenly spaced features
 };
-
+/// Options for building a router.
 struct router_build_options {
   std::uint32_t experts = 16;  ///< number of experts of each layer
   router_method method = router_method::clusters;

@@ -24,7 +24,7 @@ namespace intaglio::io {
 
 /// A function that gets the next bytes of a layer's vectors.
 using feature_sink = std::function<void(std::span<const std::byte>)>;
-
+/// A model as a source of its FFNs' vectors, layer by layer.
 class feature_source {
  public:
   virtual ~feature_source() = default;

@@ -28,7 +28,7 @@
 #include "intaglio/io/own_files.hpp"
 
 namespace intaglio::io {
-
+/// What a fold changed.
 struct fold_report {
   std::vector<std::uint32_t> layers;    ///< layers whose FFN changed
   std::uint32_t intermediate_size = 0;  ///< of the new file: larger where features were inserted

@@ -24,7 +24,7 @@ struct gathered_part {
   std::string name;
   std::vector<row_run> runs;
 };
-/// q, k and v of a matrix that has, for each key head, its queries, the key and the value. @param block "blk.3."
+/// Parts q, k and v of a matrix that has, for each key head, its queries, the key and the value. @param block "blk.3."
 [[gnu::cold]] inline std::vector<gathered_part> parts_of_groups(const decoder_config& c, const std::string& block) {
   if (c.num_key_value_heads == 0) return {};
   gathered_part q{block + "attn_q.weight", {}}, k{block + "attn_k.weight", {}}, v{block + "attn_v.weight", {}};

@@ -29,8 +29,8 @@
 
 namespace intaglio::io {
 
-/// general.architecture of a GGUF for this config. "bitnet" has SiLU and f32 activations, "bitnet-b1.58" relu2 and int8
-/// ones.
+/// The value of general.architecture in a GGUF for this config. "bitnet" has SiLU and f32 activations, "bitnet-b1.58"
+/// relu2 and int8 ones.
 inline std::string gguf_architecture(const decoder_config& c) {
   if (family_of(c.model_type).single_sublayers && c.num_local_experts != 0) return "nemotron_h_moe";
   if (c.model_type != architecture::bitnet) return std::string(name(c.model_type));

@@ -44,7 +44,7 @@ inline std::string shape_text(const gguf_tensor& tensor) {
   return out + "]";
 }
 
-/// ggml's name of a tensor type that this library does not read.
+/// The name in ggml of a tensor type that this library does not read.
 constexpr std::string_view unsupported_ggml_name(std::uint32_t id) {
   switch (id) {
     case 4:

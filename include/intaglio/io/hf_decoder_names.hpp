@@ -9,7 +9,7 @@
 #include "intaglio/io/hf_encoder_names.hpp"
 
 namespace intaglio::io {
-
+/// Names of the tensors of StarCoder 2. @source transformers, modeling_starcoder2.py
 inline constexpr own_names starcoder2_names{
     "layers.",
     {{{"input_layernorm", "attn_norm"},
@@ -32,8 +32,8 @@ inline constexpr own_names phi_names{
       {"mlp.fc1", "ffn_up"},
       {"mlp.fc2", "ffn_down"}}},
     {{{"embed_tokens", "token_embd"}, {"final_layernorm", "output_norm"}, {"lm_head", "output"}}},
-    "model."};
-
+    "model."};  ///< of Phi-1.5 and Phi-2
+/// Names of the tensors of GPT-NeoX (Pythia). @source transformers, modeling_gpt_neox.py
 inline constexpr own_names gpt_neox_names{
     "layers.",
     {{{"input_layernorm", "attn_norm"},
@@ -52,7 +52,7 @@ inline constexpr own_names falcon_names{
       {"mlp.dense_h_to_4h", "ffn_up"},
       {"mlp.dense_4h_to_h", "ffn_down"}}},
     {{{"word_embeddings", "token_embd"}, {"ln_f", "output_norm"}, {"lm_head", "output"}}},
-    "transformer."};
+    "transformer."};  ///< of Falcon
 inline constexpr own_names gpt2_names{
     "h.",
     {{{"ln_1", "attn_norm"},
@@ -62,7 +62,7 @@ inline constexpr own_names gpt2_names{
       {"mlp.c_fc", "ffn_up"},
       {"mlp.c_proj", "ffn_down"}}},
     {{{"wte", "token_embd"}, {"wpe", "position_embd"}, {"ln_f", "output_norm"}, {"lm_head", "output"}}},
-    "transformer."};
+    "transformer."};  ///< of GPT-2 and StarCoder
 
 /// Whether a tensor is a mask or a table of rotations, which files of older libraries have.
 constexpr bool is_decoder_buffer(std::string_view name, const family& of) {

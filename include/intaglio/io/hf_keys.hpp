@@ -422,8 +422,8 @@ inline constexpr config_key_rule hf_quantization_key_rules[] = {
     {"rms_norm_eps", config_key_use::harmless},       // read with use_rms_norm
     {"modules_to_not_convert", config_key_use::harmless},
 };
-
-/// Keys of params.json. "moe" is an object with keys of its own.
+/// @{
+/// Keys of params.json, and of its object "moe".
 inline constexpr config_key_rule original_key_rules[] = {
     {"dim"},
     {"n_layers"},
@@ -459,5 +459,5 @@ inline constexpr config_key_rule original_key_rules[] = {
     {"q_lora_rank", config_key_use::off},
 };
 inline constexpr config_key_rule original_expert_key_rules[] = {{"num_experts"}, {"num_experts_per_tok"}};
-
+/// @}
 }  // namespace intaglio::io

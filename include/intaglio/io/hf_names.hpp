@@ -177,8 +177,8 @@ inline std::vector<hf_part> delta_net_parts() {
   if (of.shared_experts) out.insert(out.end(), shared_expert_names.begin(), shared_expert_names.end());
   return out;
 }
-
-/// Names of tensors outside of the layers, except the head; without the ending.
+/// @{
+/// Names of tensors without the ending: those outside of the layers except the head, and those of layers.
 inline constexpr std::array<hf_part, 8> hf_globals{
     {{"embed_tokens.weight", "token_embd.weight"},
      {"norm.weight", "output_norm.weight"},
@@ -203,7 +203,7 @@ inline constexpr std::array<hf_part, 15> hf_tails{{{"altup.correct_output_scale"
                                                    {"mixer.gate.e_score_correction_bias", "exp_probs_b.bias"},
                                                    {"mlp.moe_statics.e_score_correction_bias", "exp_probs_b.bias"},
                                                    {"block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias"}}};
-
+/// @}
 /// Whether layers of a family have such a tensor.
 constexpr bool has_tails(const family& of, std::string_view hf) {
   if (hf.starts_with("mlp.experts.")) return of.default_expert_width != 0 && of.recurrent != recurrence::short_conv;

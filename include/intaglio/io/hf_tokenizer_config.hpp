@@ -53,7 +53,7 @@ inline void fill_to(std::uint64_t id, vocabulary& out) {
     if (!out.scores.empty()) out.scores.push_back(0);
   }
 }
-
+/// Id of a token by its text; absent without a text. @throws file_error for a text that is no token
 inline std::optional<std::int64_t> id_of(const vocabulary& file, const std::optional<std::string>& text,
                                          const std::string& where) {
   if (!text) return std::nullopt;
@@ -147,7 +147,7 @@ inline std::vector<std::string> special_texts(const json_place& root) {
     out.warnings.push_back(printable(path.string(), 240) + ": " + std::to_string(ignored) +
                            " tokens are not in tokenizer.json and are ignored");
 }
-
+/// Reads a chat template from a file. @throws file_error where it is longer than 1 MiB
 inline std::string whole_template(const std::filesystem::path& path) {
   const mapped_file bytes(path);
   if (bytes.size() > 1 << 20)

@@ -187,13 +187,14 @@ class hnsw_graph {
   std::unique_ptr<space> space_;
   std::unique_ptr<graph> graph_;
 };
-
+/// Options for building a graph.
 struct hnsw_build_options {
   graph_parameters parameters{};
   unsigned threads =
       0;  ///< layers that are processed at once, each with its gates in memory in f32; 0: one for each processor
   std::function<void(const file_progress&)> progress = {};  ///< called on the calling thread; counts gates
 };
+/// What a build of a graph wrote.
 struct hnsw_build_report {
   std::uint32_t layers = 0, kept = 0;  ///< layers in the graph; of these, layers that an earlier build had made
   std::uint64_t bytes = 0;             ///< of the layers' files

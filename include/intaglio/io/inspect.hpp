@@ -19,19 +19,19 @@ struct inspected_key {
   std::string key, type, text;
   std::uint64_t count = 1;  ///< elements of an array
 };
-
+/// A tensor of a checkpoint as its file describes it.
 struct inspected_tensor {
   std::string name, type;
   std::vector<std::uint64_t> shape;  ///< row-major: [rows, columns]
   std::size_t file = 0;              ///< index into files
   std::uint64_t offset = 0, bytes = 0;
 };
-
+/// A file of a checkpoint.
 struct inspected_file {
   std::string path;
   std::uint64_t bytes = 0;
 };
-
+/// What a checkpoint's files hold, without the values of tensors.
 struct inspection {
   std::string form;           ///< "gguf", "safetensors", "pytorch" or "packed"
   std::uint32_t version = 0;  ///< of GGUF and of packed files

@@ -62,7 +62,7 @@ inline void write_json(const value& from, std::int64_t indent, std::size_t depth
     throw template_error(std::string("tojson: ") + from.kind() + " is not JSON");
   }
 }
-
+/// The filter tojson: a value as JSON. Its arguments are ensure_ascii, indent, separators and sort_keys.
 inline std::string to_json(const arguments& a) {
   const auto truth = [&](std::size_t position, const char* key) {
     const value* found = a.find(position, key);
@@ -83,7 +83,7 @@ inline std::string to_json(const arguments& a) {
 
 /// An attribute or item of a value; undefined where it has none.
 value attribute(const value& of, const std::string& name);
-value item(const value& of, const value& key);
+value item(const value& of, const value& key);  ///< an item by index or key; undefined where there is none
 
 /// The attribute "a.b.0" of a value, in the form that filters take.
 inline value attribute_path(const value& of, const value& path) {
@@ -97,7 +97,7 @@ inline value attribute_path(const value& of, const value& path) {
   }
   return out;
 }
-
+/// A test: whether a value passes it, with the arguments behind the test's name.
 using test = bool (*)(const value&, const arguments&);
 
 /// The tests that may follow `is`.
@@ -148,7 +148,7 @@ inline const std::map<std::string, test, std::less<>>& tests() {
   };
   return out;
 }
-inline bool run_test(std::string name, const value& of, const arguments& given) {
+inline bool run_test(std::string name, const value& of, const arguments& given) {  ///< runs a test by its name
   static const std::map<std::string, std::string, std::less<>> names{
       {"==", "eq"}, {"equalto", "eq"},     {"!=", "ne"}, {"<", "lt"}, {"lessthan", "lt"},
       {">", "gt"},  {"greaterthan", "gt"}, {"<=", "le"}, {">=", "ge"}};
@@ -157,9 +157,9 @@ inline bool run_test(std::string name, const value& of, const arguments& given) 
   if (found == tests().end()) throw template_error("no test named '" + name + "'");
   return found->second(of, given);
 }
-
+/// Runs a filter by its name. @throws template_error for an unknown filter
 value run_filter(const std::string& name, const arguments& given);
-value dict_method(const std::shared_ptr<dict>& of, const std::string& name);
+value dict_method(const std::shared_ptr<dict>& of, const std::string& name);  ///< the methods get, items, keys, values
 
 /// The filters select, reject, selectattr, rejectattr and map.
 inline value choose(const std::string& name, const arguments& a) {
@@ -235,7 +235,7 @@ inline value ordered(const std::string& name, const arguments& a) {
   else std::stable_sort(all.begin(), all.end(), before);
   return all;
 }
-
+/// The filters abs, int, float and round.
 inline value number_filter(const std::string& name, const arguments& a) {
   const value& of = a.positional.at(0);
   if (name == "abs")

@@ -20,7 +20,7 @@ inline bool is_blank(std::string_view character) {
   return c.valid && (class_of(c.value) == unicode_class::space || (c.value >= 0x1C && c.value <= 0x1F));
 }
 
-/// str.strip(), lstrip() and rstrip(). @param set characters to remove; none: white space
+/// Python's str.strip(), lstrip() and rstrip(). @param set characters to remove; none: white space
 inline std::string strip(std::string_view text, const std::optional<std::string>& set, bool left, bool right) {
   const auto parts = characters(text);
   const auto goes = [&](std::string_view c) { return set ? set->find(c) != std::string::npos : is_blank(c); };
@@ -32,7 +32,7 @@ inline std::string strip(std::string_view text, const std::optional<std::string>
   return out;
 }
 
-/// str.split() and rsplit(). @param most number of cuts; negative: any number
+/// Python's str.split() and rsplit(). @param most number of cuts; negative: any number
 inline list split(std::string_view text, const std::optional<std::string>& separator, std::int64_t most, bool right) {
   std::vector<std::string> out;
   if (separator && separator->empty()) throw template_error("split: empty separator");
@@ -70,7 +70,7 @@ inline list split(std::string_view text, const std::optional<std::string>& separ
   return values;
 }
 
-/// str.replace(). @param most number of replacements; negative: any number
+/// Python's str.replace(). @param most number of replacements; negative: any number
 inline std::string replaced(std::string_view text, std::string_view from, std::string_view to, std::int64_t most) {
   std::string out;
   std::size_t at = 0;

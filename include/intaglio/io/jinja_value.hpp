@@ -234,7 +234,7 @@ inline bool operator==(const value& a, const value& b) {
   }
   return !a.is_callable() || &a == &b;
 }
-
+/// Whether a is in front of b. @throws template_error for values without an order
 inline bool less(const value& a, const value& b) {
   if (a.is_number() && b.is_number())
     return a.is_float() || b.is_float() ? a.number() < b.number() : a.integer() < b.integer();

@@ -27,7 +27,7 @@ struct number_relation {
   std::string (*expected)(const decoder_config&);
   std::string (*found)(const decoder_config&);
 };
-
+/// The expected value of num_key_value_heads, for messages.
 inline std::string divisor_of_heads(const decoder_config& c) {
   return "a divisor of num_attention_heads " + std::to_string(c.num_attention_heads);
 }
@@ -178,7 +178,7 @@ inline constexpr number_relation number_relations[] = {
      [](const decoder_config& c) { return number_text(c.rope_scaling.high_freq_factor); }},
 };
 
-/// "1 to 4096", "above 0, at most 1", "a finite number from 1".
+/// Text of a range for messages: "1 to 4096", "above 0, at most 1", "a finite number from 1".
 inline std::string range_text(const number_range& range) {
   const auto text = [](double value) { return std::to_string(static_cast<std::int64_t>(value)); };
   if (range.most == 0) return "a finite number " + std::string(range.above ? "above " : "from ") + text(range.least);

@@ -22,7 +22,7 @@
 #endif
 
 namespace intaglio::io {
-
+/// A feature and its score for an input.
 struct near_feature {
   std::uint32_t feature = 0;
   float score = 0;  ///< gate_f . x
@@ -33,13 +33,13 @@ namespace gates {
 
 /// Number of separate sums: column c is in sum c % lanes.
 inline constexpr std::size_t lanes = 32;
-
+/// The sum of all lanes, by halves: lane i gets lane i + step.
 inline float halved(float (&sums)[lanes]) {
   for (std::size_t step = lanes / 2; step != 0; step /= 2)
     for (std::size_t i = 0; i < step; ++i) sums[i] += sums[i + step];
   return sums[0];
 }
-inline float plain_dot(const float* a, const float* b, std::size_t width) {
+inline float plain_dot(const float* a, const float* b, std::size_t width) {  ///< dot product, one lane at a time
   float sums[lanes]{};
   std::size_t i = 0;
   for (; i + lanes <= width; i += lanes)
@@ -48,7 +48,7 @@ inline float plain_dot(const float* a, const float* b, std::size_t width) {
   return halved(sums);
 }
 #if INTAGLIO_GATE_AVX
-typedef float eight __attribute__((vector_size(32)));
+typedef float eight __attribute__((vector_size(32)));  ///< a register of AVX
 
 /// The dot product with AVX. Without fused multiplication eight lanes at once round like one at a time.
 [[gnu::target("avx")]] inline float avx_dot(const float* a, const float* b, std::size_t width) {
@@ -66,7 +66,7 @@ typedef float eight __attribute__((vector_size(32)));
   return halved(sums);
 }
 #endif
-using dot_function = float (*)(const float*, const float*, std::size_t);
+using dot_function = float (*)(const float*, const float*, std::size_t);  ///< a dot product of two rows [width]
 
 /// The fastest dot product of this machine.
 inline dot_function fastest_dot() {

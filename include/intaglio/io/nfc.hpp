@@ -17,24 +17,24 @@ namespace intaglio::io {
 
 namespace nfc {
 
-// Hangul syllables are computed from a leading consonant, a vowel, and one of 28 trailing consonants, of which 0 is
-// none.
+/// Hangul syllables are computed from a leading consonant, a vowel, and one of 28 trailing consonants, of which 0 is
+/// none.
 inline constexpr std::uint32_t syllable = 0xAC00, lead = 0x1100, vowel = 0x1161, trail = 0x11A7;
-inline constexpr std::uint32_t leads = 19, vowels = 21, trails = 28, syllables = leads * vowels * trails;
+inline constexpr std::uint32_t leads = 19, vowels = 21, trails = 28, syllables = leads * vowels * trails;  ///< counts
 inline constexpr std::uint32_t stray_byte = 0x110000;  ///< this and above: a byte that belongs to no character
-
+/// Canonical_Combining_Class of a character; 0 for a starter.
 inline std::uint8_t combining_class(std::uint32_t c) {
   if (c < 0x300 || c >= stray_byte) return 0;
   const std::uint32_t key = c << 8 | 0xFF;
   const auto* run = std::ranges::upper_bound(combining_class_runs, key) - 1;
   return static_cast<std::uint8_t>(*run & 0xFF);
 }
-
-// The parts of a row of canonical_decompositions.
+/// @{
+/// The parts of a row of canonical_decompositions.
 inline constexpr std::uint64_t pair_bits = (std::uint64_t{1} << 40) - 1;
 constexpr std::uint32_t first_of(std::uint64_t row) { return static_cast<std::uint32_t>(row >> 20 & 0xFFFFF); }
 constexpr std::uint32_t second_of(std::uint64_t row) { return static_cast<std::uint32_t>(row & 0xFFFFF); }
-
+/// @}
 /// Appends the full canonical decomposition.
 inline void decompose(std::uint32_t c, std::vector<std::uint32_t>& out) {
   if (c >= syllable && c < syllable + syllables) {

@@ -17,7 +17,7 @@ struct pickle_opcode {
   short_name<22> name;
 };
 
-/// The opcodes of protocols 0 to 5. Source: CPython, Lib/pickle.py
+/// The opcodes of protocols 0 to 5. @source CPython, Lib/pickle.py
 inline constexpr pickle_opcode pickle_opcodes[] = {
     {0x80, "PROTO"},
     {0x2E, "STOP"},
@@ -88,7 +88,7 @@ inline constexpr pickle_opcode pickle_opcodes[] = {
     {0x95, "FRAME"},
     {0x50, "PERSID"},
 };
-
+/// Name of an opcode as pickletools has it, for messages.
 constexpr std::string_view name_of_opcode(std::uint8_t code) {
   for (const auto& row : pickle_opcodes)
     if (row.code == code) return row.name;

@@ -48,7 +48,7 @@ struct text_cursor {
   constexpr bool space() const { return kind == unicode_class::space; }
   constexpr bool mark() const { return kind == unicode_class::mark; }
   constexpr bool newline() const { return bytes == 1 && (value == U'\r' || value == U'\n'); }
-  /// [^\s\p{L}\p{N}]
+  /// Matches `[^\s\p{L}\p{N}]`.
   constexpr bool symbol() const { return !end() && !letter() && !number() && !space(); }
 };
 
@@ -73,7 +73,7 @@ constexpr std::size_t contraction(const text_cursor& at, bool any_case) {
   return fold(one.next()) == (first == U'l' ? U'l' : U'e') ? 3 : 0;
 }
 
-/// \s+(?!\S)|\s+ at white space: the run, less its last character where a visible one follows.
+/// Matches `\s+(?!\S)|\s+` at white space: the run, less its last character where a visible one follows.
 constexpr std::size_t white_space(const text_cursor& start) {
   text_cursor c = start;
   std::size_t last = c.at;
@@ -81,7 +81,7 @@ constexpr std::size_t white_space(const text_cursor& start) {
   return c.end() || last == start.at ? c.at : last;
 }
 
-/// \s*[\r\n]+|\s+(?!\S)|\s+ at white space; `start` where there is none.
+/// Matches `\s*[\r\n]+|\s+(?!\S)|\s+` at white space; `start` where there is none.
 constexpr std::size_t lines_or_space(const text_cursor& first) {
   std::size_t after_newline = 0;
   for (text_cursor c = first; c.space(); c.step())
@@ -97,7 +97,7 @@ struct llama_form {
   bool lines_in_symbols = true;  ///< symbols include the line ends behind them
 };
 
-/// (?i:'s|'t|...)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+/// `(?i:'s|'t|...)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 template <llama_form form>
 constexpr std::size_t llama_piece(std::string_view text, std::size_t start) {
   const text_cursor first{text, start};
@@ -127,7 +127,7 @@ constexpr std::size_t llama_piece(std::string_view text, std::size_t start) {
   return lines_or_space(first);
 }
 
-/// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+/// `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 constexpr std::size_t gpt2_piece(std::string_view text, std::size_t start) {
   const text_cursor first{text, start};
   text_cursor c = first;
@@ -170,7 +170,7 @@ constexpr std::size_t o200k_word(const o200k_form& form, text_cursor c, bool upp
   return c.at;
 }
 
-/// [^\r\n\p{L}\p{N}]?WORD(?i:'s|'t|...)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
+/// `[^\r\n\p{L}\p{N}]?WORD(?i:'s|'t|...)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 /// One function for all forms, which is a third of the code of one for each.
 [[gnu::noinline]] constexpr std::size_t o200k_piece_of(const o200k_form& form, std::string_view text,
                                                        std::size_t start) {
@@ -200,13 +200,13 @@ constexpr std::size_t o200k_word(const o200k_form& form, text_cursor c, bool upp
   }
   return lines_or_space(first);
 }
-
+/// o200k_piece_of for one form.
 template <o200k_form form>
 constexpr std::size_t o200k_piece(std::string_view text, std::size_t start) {
   return o200k_piece_of(form, text, start);
 }
 
-/// [!-\/:-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+/// `[!-\/:-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 constexpr std::size_t deepseek_piece(std::string_view text, std::size_t start) {
   const text_cursor first{text, start};
   text_cursor c = first;
@@ -240,14 +240,14 @@ constexpr std::size_t run(std::string_view text, std::size_t start) {
   for (std::uint32_t i = 0; i < most && !c.end() && matches(c); ++i) c.step();
   return c.at;
 }
-/// \s?X+
+/// Matches `\s?X+`.
 template <auto matches>
 constexpr std::size_t spaced_run(std::string_view text, std::size_t start) {
   const text_cursor c{text, start};
   const std::size_t from = c.space() ? c.at + c.bytes : start, end = run<matches>(text, from);
   return end > from ? end : run<matches>(text, start);
 }
-/// \s+$
+/// Matches `\s+$`.
 constexpr std::size_t last_space(std::string_view text, std::size_t start) {
   text_cursor c{text, start};
   std::size_t before = start;  // a run of white space that does not end the text was looked at where it begins
@@ -256,15 +256,15 @@ constexpr std::size_t last_space(std::string_view text, std::size_t start) {
   while (c.space()) c.step();
   return c.end() ? c.at : start;
 }
-/// [0-9][0-9][0-9]
+/// Matches `[0-9][0-9][0-9]`.
 constexpr std::size_t three_digits(std::string_view text, std::size_t start) {
   for (std::size_t i = start; i < start + 3; ++i)
     if (i >= text.size() || text[i] < '0' || text[i] > '9') return start;
   return start + 3;
 }
-
+/// Whether a character is a decimal digit (\p{Nd}).
 constexpr bool is_digit(const text_cursor& c) { return is_decimal_digit(c.value); }
-/// \A\p{Nd}{1,2}(?=(?:\p{Nd}{3})+\z): digits in front of groups of three. A text with a digit has no other characters.
+/// `\A\p{Nd}{1,2}(?=(?:\p{Nd}{3})+\z)`: digits in front of groups of three. A text with a digit has digits only.
 constexpr std::size_t leading_digits(std::string_view text, std::size_t start) {
   text_cursor c{text, start};
   if (start != 0 || c.end() || !is_digit(c)) return start;
@@ -281,19 +281,19 @@ constexpr std::size_t script_run(std::string_view text, std::size_t start) {
   while (script != 0 && !c.end() && script_of(c.value) == script) c.step();
   return c.at;
 }
-
+/// Whether a character is a number (\p{N}).
 constexpr bool is_number(const text_cursor& c) { return c.number(); }
-constexpr bool is_letter_at(const text_cursor& c) { return c.letter(); }
-constexpr bool is_line_end(const text_cursor& c) { return c.newline(); }
-constexpr bool is_punctuation(const text_cursor& c) { return c.kind == unicode_class::punctuation; }
-/// [\p{P}\$\+<=>\^~\|], and with `backtick` that too
+constexpr bool is_letter_at(const text_cursor& c) { return c.letter(); }                              ///< \p{L}
+constexpr bool is_line_end(const text_cursor& c) { return c.newline(); }                              ///< \r or \n
+constexpr bool is_punctuation(const text_cursor& c) { return c.kind == unicode_class::punctuation; }  ///< \p{P}
+/// Matches `[\p{P}\$\+<=>\^~\|]`; with `backtick` a backtick too.
 template <bool backtick>
 constexpr bool is_printed(const text_cursor& c) {
   constexpr std::string_view more = backtick ? "$+<=>^~|`" : "$+<=>^~|";
   return is_punctuation(c) || (c.bytes == 1 && more.find(static_cast<char>(c.value)) != std::string_view::npos);
 }
-constexpr bool is_cased(const text_cursor& c) { return c.letter() && is_cased_letter(c.value); }
-/// [!-\/:-~ and their wide forms, quotation marks, U+3000-U+3002]
+constexpr bool is_cased(const text_cursor& c) { return c.letter() && is_cased_letter(c.value); }  ///< letter with case
+/// Matches `[!-\/:-~]` and the wide forms of these characters, quotation marks, and U+3000 to U+3002.
 constexpr bool is_deepseek_mark(const text_cursor& c) {
   const auto in = [&](char32_t first, char32_t last) { return c.value >= first && c.value <= last; };
   return in(0x21, 0x2F) || in(0x3A, 0x7E) || in(0xFF01, 0xFF0F) || in(0xFF1A, 0xFF5E) || in(0x2018, 0x201F) ||
@@ -303,7 +303,7 @@ constexpr bool is_deepseek_mark(const text_cursor& c) {
 constexpr bool is_cjk(const text_cursor& c) {
   return (c.value >= 0x4E00 && c.value <= 0x9FA5) || (c.value >= 0x3040 && c.value <= 0x30FF);
 }
-/// [U+4E00-U+9FA5 U+0800-U+4E00 U+AC00-U+D7FF]
+/// Whether a character is in U+0800 to U+9FA5 or in U+AC00 to U+D7FF.
 constexpr bool is_asian(const text_cursor& c) {
   return (c.value >= 0x800 && c.value <= 0x9FA5) || (c.value >= 0xAC00 && c.value <= 0xD7FF);
 }
@@ -352,7 +352,7 @@ enum class pretokenizer : std::uint8_t {
   kimi_k2,       ///< as gpt4o, runs of Han characters apart from words, and no slashes behind symbols
   afmoe,         ///< digits by three from the right, runs of one script, then as deepseek_v3's last stage
 };
-
+/// Largest number of stages of a pre-tokenizer.
 inline constexpr std::size_t most_stages = 6;
 
 /// The stages of each pre-tokenizer, in the order of the enumeration.

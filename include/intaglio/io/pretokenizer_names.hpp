@@ -15,7 +15,7 @@
 #include "intaglio/io/pretokenizer.hpp"
 
 namespace intaglio::io {
-
+/// A name of tokenizer.ggml.pre, and the pre-tokenizer that it means.
 struct pretokenizer_name {
   short_name<20> name;
   pretokenizer kind;
@@ -129,9 +129,9 @@ inline std::string llama3_expression(std::string_view digits) {
   return prefix + upper + "*" + lower + "+" + end + "|" + prefix + upper + "+" + lower + "*" + end + "|" +
          std::string(digits) + R"(| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 }
-inline constexpr std::string_view gpt2_expression =
+inline constexpr std::string_view gpt2_expression =  ///< the expression of GPT-2
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-inline constexpr std::string_view each_number = R"(\p{N})", three_numbers = R"(\p{N}{1,3})";
+inline constexpr std::string_view each_number = R"(\p{N})", three_numbers = R"(\p{N}{1,3})";  ///< branches for digits
 /// The last expression of DeepSeek-V3.
 inline constexpr std::string_view deepseek_expression =
     "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
@@ -143,7 +143,7 @@ struct split_expressions {
   pretokenizer kind;
   std::vector<std::string> steps;
 };
-
+/// Expressions of Split steps by which tokenizer.json is recognised.
 [[gnu::cold]] inline const std::vector<split_expressions>& known_splits() {
   const std::string contractions = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?";
   static const std::vector<split_expressions> out{

@@ -47,7 +47,7 @@ inline double llama3_factor(const rope_scaling_config& scaling, double rope_thet
   return 1 / ((1 - smooth) / scaling.factor + smooth);
 }
 
-/// longrope's factor of channels where a config states none (transformers' _compute_longrope_parameters).
+/// The factor of longrope for channels where a config states none (transformers' _compute_longrope_parameters).
 inline float longrope_attention_factor(std::uint32_t context, std::uint32_t original) {
   if (original < 2 || context <= original) return 1.f;
   const double scale = static_cast<double>(context) / original;

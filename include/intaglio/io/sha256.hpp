@@ -14,7 +14,7 @@
 #include <string>
 
 namespace intaglio::io {
-
+/// SHA-256 of bytes that come in parts. @source FIPS 180-4
 class sha256 {
  public:
   void add(std::span<const std::byte> bytes) {

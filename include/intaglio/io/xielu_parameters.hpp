@@ -36,7 +36,7 @@ struct xielu_number {
   std::uint32_t layer = 0;
   std::size_t part = 0;
 };
-[[gnu::cold]] inline std::optional<xielu_number> xielu_number_of(std::string_view name) {
+[[gnu::cold]] inline std::optional<xielu_number> xielu_number_of(std::string_view name) {  ///< absent for another name
   constexpr std::string_view layers = "layers.";
   const auto tail = name.find(xielu_folder);
   if (tail == name.npos) return std::nullopt;

@@ -117,7 +117,7 @@ class ffn_trace : public mixer_trace {
     return push(o, "route", name, dtype::u32, 2 * top_k);
   }
 
-  /// Chooses all experts in order, each with the weight 1, in the form of `route` -> u32 [tokens, 2 * experts]
+  /// Chooses all experts in order, each with the weight 1, in the form of `route` -> u32 [tokens, 2 * experts].
   constexpr value_id every_expert(std::string_view name, std::uint32_t experts) {
     if (experts == 0) fail(where(name).view(), "every_expert expects at least one expert, found 0");
     op o{.kind = op_kind::every_expert, .experts = experts, .top_k = experts};
@@ -126,7 +126,7 @@ class ffn_trace : public mixer_trace {
 
   /// Products with the matrices of the experts that `choice` names, one behind the other. weight [experts * rows,
   /// columns]; x [tokens, columns], or [tokens, top_k * columns] where each expert has its own input -> f32 [tokens,
-  /// top_k * rows]
+  /// top_k * rows].
   constexpr value_id expert_matmul(value_id x, value_id choice, std::string_view name, std::uint32_t experts,
                                    std::uint32_t rows, std::uint32_t columns, dtype type) {
     const std::uint32_t top_k = width(choice) / 2;
@@ -144,7 +144,7 @@ class ffn_trace : public mixer_trace {
     return push(o, "expert_matmul", name, dtype::f32, top_k * rows);
   }
 
-  /// Adds each expert's bias to its results x, [tokens, top_k * rows]; weight [experts * rows] f32
+  /// Adds each expert's bias to its results x, [tokens, top_k * rows]; weight [experts * rows] f32.
   constexpr value_id expert_bias(value_id x, value_id choice, std::string_view name, std::uint32_t experts) {
     const std::uint32_t top_k = width(choice) / 2, rows = top_k == 0 ? 0 : width(x) / top_k;
     op o{.kind = op_kind::bias,
@@ -155,7 +155,7 @@ class ffn_trace : public mixer_trace {
     return push(o, "expert_bias", name, dtype::f32, width(x));
   }
 
-  /// Sum over j of weight j of `choice` times part j of y, [tokens, top_k * width] -> f32 [tokens, width]
+  /// Sum over j of weight j of `choice` times part j of y, [tokens, top_k * width] -> f32 [tokens, width].
   constexpr value_id weigh(value_id y, value_id choice, std::string_view name) {
     const std::uint32_t top_k = width(choice) / 2;
     op o{.kind = op_kind::weigh, .in = {y, choice, none}, .top_k = top_k};

@@ -107,7 +107,7 @@ class mixer_trace : public trace_writer {
     return push(o, "short_conv", name, dtype::f32, channels);
   }
 
-  /// The gated delta rule (kernels/delta_net.hpp) -> f32 [tokens, delta.value_size()]
+  /// The gated delta rule (kernels/delta_net.hpp) -> f32 [tokens, delta.value_size()].
   /// @param qkv [tokens, delta.qkv_size()]
   /// @param beta, alpha [tokens, value_heads]; or both are one value, [tokens, 2 * value_heads]: for each key head the
   /// betas, then the alphas, of its value heads
@@ -134,7 +134,7 @@ class mixer_trace : public trace_writer {
     return push(o, "delta_net", decay, dtype::f32, delta.value_size());
   }
 
-  /// Mamba-2's rule and its gate (kernels/delta_net.hpp) -> f32 [tokens, sizes.value_size()]
+  /// Mamba-2's rule and its gate (kernels/delta_net.hpp) -> f32 [tokens, sizes.value_size()].
   /// @param xbc [tokens, sizes.qkv_size()]: values, keys, queries
   /// @param gate [tokens, sizes.value_size()]  @param steps [tokens, value_heads]
   /// @param decay, shift, skip names of tensors, [value_heads]

@@ -45,7 +45,7 @@ class stream_trace : public ffn_trace {
   constexpr value_id append_stream(value_id s, value_id branch, value_id target, std::uint32_t streams) {
     return push_streams({.in = {s, branch, target}}, stream_step::append, streams, 0, "append", streams + 1);
   }
-  /// x plus the branch, scaled to the magnitude of the first stream; x, branch [tokens, width].
+  /// Scales the branch to the magnitude of the first stream and adds it to x; x, branch [tokens, width].
   constexpr value_id join_stream(value_id x, value_id branch, value_id s, std::uint32_t streams) {
     return push_streams({.in = {x, branch, s}}, stream_step::join, streams, 0, "join", 1);
   }

@@ -112,7 +112,7 @@ class trace : public stream_trace {
     return push(o, "matmul", name, dtype::f32, rows);
   }
 
-  /// x + weight; weight [width] f32.
+  /// Adds a bias to x: x + weight; weight [width] f32.
   constexpr value_id bias(value_id x, std::string_view name) {
     op o{.kind = op_kind::bias, .in = {x, none, none}, .weight = weight(name, 1, width(x), dtype::f32)};
     return push(o, "bias", name, dtype::f32, width(x));
@@ -124,7 +124,7 @@ class trace : public stream_trace {
     return bias(x, name);
   }
 
-  /// x times a tensor of one number.
+  /// Multiplies x by a tensor of one number.
   constexpr value_id scale(value_id x, std::string_view name) {
     op o{.kind = op_kind::scale, .in = {x, none, none}, .weight = weight(name, 1, 1, dtype::f32)};
     return push(o, "scale", name, dtype::f32, width(x));
@@ -136,7 +136,7 @@ class trace : public stream_trace {
     return push(o, "add", "residual", dtype::f32, width(a));
   }
 
-  /// bound * tanh(x / bound).
+  /// Bounds x softly: bound * tanh(x / bound).
   constexpr value_id softcap(value_id x, float bound) {
     if (width(x) % 4 != 0) fail(where("softcap").view(), "a width in multiples of ", 4, "", width(x));
     op o{.kind = op_kind::gated, .in = {x, x, none}, .scale = bound, .act = shader::softcap{}};

@@ -51,11 +51,11 @@ inline constexpr decoder_config ling_mini_20_config{.model_type = architecture::
                                                     .num_dense_layers = 1,
                                                     .dense_intermediate_size = 5120};
 template <dtype W = dtype::bf16>
-struct ling_lite_15 : ernie4_5_moe<ling_lite_15_config, W> {
+struct ling_lite_15 : ernie4_5_moe<ling_lite_15_config, W> {  ///< inclusionAI/Ling-lite-1.5's graph
   static constexpr std::string_view name = "ling_lite_15";
 };
 template <dtype W = dtype::bf16>
-struct ling_mini_20 : dots1<ling_mini_20_config, W> {
+struct ling_mini_20 : dots1<ling_mini_20_config, W> {  ///< inclusionAI/Ling-mini-2.0's graph
   static constexpr std::string_view name = "ling_mini_20";
 };
 

@@ -49,7 +49,7 @@ struct memory_use {
   std::uint64_t own = 0, of_files = 0;  ///< the process's own memory, and pages of files that it has mapped
   std::uint64_t most = 0;               ///< the largest sum of both so far
 };
-inline memory_use memory_of_process() {
+inline memory_use memory_of_process() {  ///< reads the figures of this process
   memory_use out;
 #if defined(_WIN32)
   ::PROCESS_MEMORY_COUNTERS_EX found{};

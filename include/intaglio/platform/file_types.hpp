@@ -16,7 +16,7 @@ namespace intaglio::platform {
 
 /// An open file; negative where there is none.
 using file_number = int;
-
+/// How a file is opened.
 enum class file_access : std::uint8_t {
   read,             ///< reads an existing file; others may write it meanwhile. Never waits on a pipe
   stream,           ///< as read, but waits on a pipe
@@ -26,8 +26,8 @@ enum class file_access : std::uint8_t {
   append_private    ///< writes at the end, even if others write too; created for this user only; a symbolic link is
                     ///< refused where possible
 };
-enum class file_kind : std::uint8_t { regular, folder, pipe, socket, device };
-
+enum class file_kind : std::uint8_t { regular, folder, pipe, socket, device };  ///< what a name in a folder is
+/// Facts about a file.
 struct file_status {
   file_kind kind = file_kind::regular;
   std::int64_t size = 0;      ///< bytes

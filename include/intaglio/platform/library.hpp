@@ -15,8 +15,8 @@
 namespace intaglio::platform {
 
 #if defined(_WIN32)
-inline constexpr const char* vulkan_loader = "vulkan-1.dll";
-inline constexpr const char* vulkan_loader_comes_with = "it comes with the graphics driver";
+inline constexpr const char* vulkan_loader = "vulkan-1.dll";  ///< file name of Vulkan's loader
+inline constexpr const char* vulkan_loader_comes_with = "it comes with the graphics driver";  ///< for messages
 #elif defined(__APPLE__)
 inline constexpr const char* vulkan_loader = "libvulkan.1.dylib";
 inline constexpr const char* vulkan_loader_comes_with = "Homebrew: brew install vulkan-loader molten-vk";

@@ -15,10 +15,10 @@
 #include "intaglio/platform/files.hpp"
 
 namespace intaglio::platform {
-
+/// The standard streams.
 inline constexpr file_number standard_input = STDIN_FILENO, standard_output = STDOUT_FILENO,
                              standard_error = STDERR_FILENO;
-
+/// Whether a file is a terminal.
 inline bool is_terminal(file_number file) { return ::isatty(file) == 1; }
 
 /// The arguments of main() in UTF-8, and a terminal that accepts UTF-8 and escape sequences. To be made before anything

@@ -46,7 +46,7 @@ inline file_status status_from(const struct ::stat& from) {
           static_cast<std::int64_t>(when.tv_sec) * 1'000'000'000 + static_cast<std::int64_t>(when.tv_nsec)};
 }
 }  // namespace detail
-
+/// Opens a file. @return negative on failure: errno says why
 inline file_number open_file(const std::filesystem::path& path, file_access how) {
   constexpr int flags[] = {O_RDONLY | O_NONBLOCK | O_NOCTTY, O_RDONLY | O_NOCTTY,
                            O_WRONLY | O_CREAT | O_EXCL,      O_RDWR | O_CREAT,
@@ -61,7 +61,7 @@ inline bool close_file(file_number file) { return ::close(file) == 0; }
 inline file_number opened_again(file_number file) {
   return open_file("/proc/self/fd/" + std::to_string(file), file_access::read);
 }
-
+/// The kind, size and modification time of an open file or of a path. @return false: errno says why
 inline bool status_of(file_number file, file_status& out) {
   struct ::stat status {};
   if (::fstat(file, &status) != 0) return false;
@@ -81,7 +81,7 @@ inline std::int64_t read_at(file_number file, std::uint64_t offset, std::span<st
 }
 inline std::int64_t write_at(file_number file, std::uint64_t offset, std::span<const std::byte> bytes) {
   return detail::repeated([&] { return ::pwrite(file, bytes.data(), bytes.size(), static_cast<::off_t>(offset)); });
-}
+}  ///< writes at an offset. @return bytes, -1 on failure
 /// Reads at the current position of a pipe, terminal or file. @return bytes, 0 at the end, -1 on failure
 inline std::int64_t read_some(file_number file, std::span<std::byte> out) {
   return detail::repeated([&] { return ::read(file, out.data(), out.size()); });
@@ -90,7 +90,7 @@ inline std::int64_t read_some(file_number file, std::span<std::byte> out) {
 inline std::int64_t write_some(file_number file, std::span<const std::byte> bytes) {
   return detail::repeated([&] { return ::write(file, bytes.data(), bytes.size()); });
 }
-inline bool cut_file(file_number file, std::uint64_t size) {
+inline bool cut_file(file_number file, std::uint64_t size) {  ///< cuts or extends a file to `size` bytes
   return ::ftruncate(file, static_cast<::off_t>(size)) == 0;
 }
 /// Waits until the disk has what was written.
@@ -106,7 +106,7 @@ inline void flush_folder(const std::filesystem::path& folder) {
 inline bool replace_file(const std::filesystem::path& from, const std::filesystem::path& over) {
   return std::rename(from.c_str(), over.c_str()) == 0;
 }
-inline bool remove_file(const std::filesystem::path& path) { return ::unlink(path.c_str()) == 0; }
+inline bool remove_file(const std::filesystem::path& path) { return ::unlink(path.c_str()) == 0; }  ///< removes a file
 
 /// Locks a file against other processes that lock it, until it is closed.
 /// @param waits whether it waits for another process that has the lock
@@ -123,7 +123,7 @@ inline file_number lock_folder(const std::filesystem::path& path) {
   errno = number;
   return -1;
 }
-
+/// @{
 /// Maps the whole file to memory for reading, until unmap_file. Reading a page behind the end of a file that was
 /// shortened since raises SIGBUS.
 /// @return null on failure
@@ -132,7 +132,7 @@ inline const void* map_file(file_number file, std::size_t size) {
   return address == MAP_FAILED ? nullptr : address;
 }
 inline void unmap_file(const void* address, std::size_t size) { ::munmap(const_cast<void*>(address), size); }
-
+/// @}
 namespace detail {
 inline std::string home_of(const char* variable, const char* below_home) {
   const char* const chosen = std::getenv(variable);
@@ -144,9 +144,9 @@ inline std::string home_of(const char* variable, const char* below_home) {
 }  // namespace detail
 /// The variables that cache_home() and state_home() read, for messages.
 inline constexpr const char* home_variables = "XDG_CACHE_HOME or HOME";
-/// $XDG_CACHE_HOME, else ~/.cache; empty where neither variable holds an absolute path.
+/// The folder $XDG_CACHE_HOME, else ~/.cache; empty where neither variable holds an absolute path.
 inline std::string cache_home() { return detail::home_of("XDG_CACHE_HOME", "/.cache"); }
-/// $XDG_STATE_HOME, else ~/.local/state; empty where neither variable holds an absolute path.
+/// The folder $XDG_STATE_HOME, else ~/.local/state; empty where neither variable holds an absolute path.
 inline std::string state_home() { return detail::home_of("XDG_STATE_HOME", "/.local/state"); }
 /// Makes the folder and all above it, for this user only. @return whether the folder exists
 inline bool make_private_folders(const std::filesystem::path& folder) {
@@ -175,7 +175,7 @@ inline bool make_private_folder(std::string& path) {
   path += ".XXXXXX";
   return ::mkdtemp(path.data()) != nullptr;
 }
-
+/// Bytes of a page of memory.
 inline std::uint64_t page_size() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
 
 }  // namespace intaglio::platform

@@ -123,6 +123,6 @@ limited_result run_limited(const process_limits& limits, Work&& work) {
 
 /// The number of a process; a fork has another one.
 using process_number = ::pid_t;
-inline process_number process_id() { return ::getpid(); }
+inline process_number process_id() { return ::getpid(); }  ///< this process's number
 
 }  // namespace intaglio::platform

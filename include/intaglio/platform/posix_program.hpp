@@ -156,7 +156,7 @@ inline std::filesystem::path own_program() {
 inline void become_program(const std::filesystem::path& program, char** words) { ::execv(program.c_str(), words); }
 /// Replaces this process by a program that is searched for on the PATH.
 inline void become_program_named(const char* name, char** words) { ::execvp(name, words); }
-
+/// Sets an environment variable of this process.
 inline void set_environment(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
 
 }  // namespace intaglio::platform

@@ -9,7 +9,7 @@
 #include <string>
 
 namespace intaglio::platform {
-
+/// Limits of work that may not end, or may want too much memory.
 struct process_limits {
   unsigned seconds = 2;  ///< seconds of wall-clock time, and of CPU time
   std::size_t output_bytes = std::size_t{16} << 20;

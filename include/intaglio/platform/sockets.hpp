@@ -21,11 +21,11 @@
 #endif
 
 namespace intaglio::platform {
-
+/// State of a connection's other side.
 enum class peer_state { there, half_closed, gone };
 
 #if defined(_WIN32)
-using socket_number = ::SOCKET;
+using socket_number = ::SOCKET;  ///< a socket of the system
 #else
 using socket_number = int;
 #endif

@@ -19,7 +19,7 @@
 #include <cstddef>
 
 namespace intaglio::platform {
-
+/// Columns and rows of a terminal.
 struct terminal_size {
   std::size_t columns = 80, rows = 24;
 };

@@ -201,7 +201,7 @@ inline const void* map_file(file_number file, std::size_t) {
 inline void unmap_file(const void* address, std::size_t) { ::UnmapViewOfFile(address); }
 
 inline constexpr const char* home_variables = "LOCALAPPDATA";
-/// %LOCALAPPDATA%; empty without it.
+/// The folder %LOCALAPPDATA%; empty without it.
 inline std::string cache_home() {
   const wchar_t* const local = ::_wgetenv(L"LOCALAPPDATA");
   return local != nullptr ? utf8_of(local) : std::string{};

@@ -25,6 +25,7 @@ inline std::wstring wide_of(std::string_view text) {
   ::MultiByteToWideChar(CP_UTF8, 0, text.data(), from, out.data(), size);
   return out;
 }
+/// A UTF-16 text of the system in UTF-8.
 inline std::string utf8_of(std::wstring_view text) {
   const int from = static_cast<int>(text.size()),
             size = ::WideCharToMultiByte(CP_UTF8, 0, text.data(), from, nullptr, 0, nullptr, nullptr);

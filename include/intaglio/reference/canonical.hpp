@@ -50,8 +50,8 @@ inline float dot(std::span<const float> a, std::span<const float> b) {
   return butterfly(lanes);
 }
 
-/// 1 / root mean square of x, [width]. Quads sum the squares of blocks of 128; lane v then sums blocks v, v + 32, ...;
-/// each sum ends with a butterfly.
+/// The inverse of the root mean square of x, [width]. Quads sum the squares of blocks of 128; lane v then sums blocks
+/// v, v + 32, ...; each sum ends with a butterfly.
 inline float inverse_rms(std::span<const float> x, float eps) {
   constexpr std::size_t block = 4 * virtual_lanes;
   const auto square = [&](std::size_t i) { return i < x.size() ? product(x[i], x[i]) : 0.0f; };
@@ -68,8 +68,8 @@ inline float inverse_rms(std::span<const float> x, float eps) {
   return std::isfinite(mean) ? 1.0f / std::sqrt(mean) : std::numeric_limits<float>::quiet_NaN();
 }
 
-/// y = rms_norm(x) * w, all [width]. The weight comes first, so that the largest |y| is the largest |x * w| times the
-/// factor, exactly.
+/// Computes y = rms_norm(x) * w, all [width]. The weight comes first, so that the largest |y| is the largest |x * w|
+/// times the factor, exactly.
 inline void rms_norm(std::span<const float> x, std::span<const float> weight, float eps, std::span<float> y) {
   const float r = inverse_rms(x, eps);
   for (std::size_t i = 0; i < x.size(); ++i) y[i] = product(product(x[i], weight[i]), r);
@@ -85,7 +85,7 @@ inline float mean(std::span<const float> x) {
   return all / static_cast<float>(x.size());
 }
 
-/// y = (x - mean) / sqrt(variance + eps) * w + b, all [width], width a multiple of 4; y may be x, and b empty.
+/// Computes y = (x - mean) / sqrt(variance + eps) * w + b, all [width], width a multiple of 4; y may be x, and b empty.
 inline void layer_norm(std::span<const float> x, std::span<const float> weight, std::span<const float> bias, float eps,
                        std::span<float> y) {
   const float center = mean(x);

@@ -10,7 +10,7 @@
 
 namespace intaglio::reference {
 
-/// logits[token, row] = sum over columns of weight[row, column] * y[token, column].
+/// Computes logits[token, row] = sum over columns of weight[row, column] * y[token, column].
 /// @shape y: [tokens, columns]; weight: [rows, columns] of `type`; output: [tokens, rows]
 inline void dense_batch(std::span<const float> y, std::span<const std::byte> weight, kernels::element type,
                         std::size_t columns, std::size_t rows, std::span<float> output) {

@@ -57,7 +57,7 @@ struct device_memory {
     return weights(of.slot, table->weights[of.slot].per_layer ? layer : 0);
   }
 
-  /// f32 values of the arena.
+  /// The f32 values of a part of the arena.
   std::span<const float> floats(std::uint64_t offset, std::size_t count) const {
     return {reinterpret_cast<const float*>(arena.data() + offset), count};
   }

@@ -43,7 +43,7 @@ struct weight_block {
 
 namespace layout {
 
-/// 16 bits at any address, little-endian.
+/// Reads 16 bits at any address, little-endian.
 inline std::uint16_t word16(const std::byte* at) {
   std::uint16_t out;
   std::memcpy(&out, at, 2);
@@ -136,7 +136,7 @@ inline float weight_at(kernels::codec type, std::span<const std::byte> weight, s
   return b.has_offset ? y + b.offset[half] : y;
 }
 
-/// 32 activations in 24 bits: x[i] is about codes[i] * scale, where scale is a power of two. scale is NaN where one of
+/// Activations, 32 in 24 bits: x[i] is about codes[i] * scale, where scale is a power of two. scale is NaN where one of
 /// them is not finite.
 struct fixed_block {
   std::array<std::int32_t, 32> codes{};
@@ -356,8 +356,8 @@ struct turn_inputs {
   std::span<const float> bias = {};                  ///< of q, k and v; empty: none
   std::span<const float> latent_query = {};          ///< [tokens, heads, latent]
 };
-/// q, k or v of one token with its bias, normalised. Where the norm's weight is applied behind the rotation, the norm
-/// here uses ones.
+/// Computes q, k or v of one token with its bias, normalised. Where the norm's weight is applied behind the rotation,
+/// the norm here uses ones.
 /// @param which 0, 1 or 2
 inline std::vector<float> turn_row(const turn_shape& shape, const turn_inputs& in, std::size_t token,
                                    std::size_t which) {
@@ -377,7 +377,7 @@ inline std::vector<float> turn_row(const turn_shape& shape, const turn_inputs& i
              std::span(out).subspan(at, at_once));
   return out;
 }
-/// turn with a latent vector, which is the value and the first channels of the key.
+/// Does what `turn` does, with a latent vector: the value, and the first channels of the key.
 inline void turn_latent(const turn_shape& shape, const turn_inputs& in, std::span<float> output, std::uint32_t position,
                         std::span<std::byte> keys, std::span<std::byte> values, std::span<const std::uint64_t> rope) {
   const std::uint32_t d = shape.head_dim, latent = shape.latent, joined = latent + d;

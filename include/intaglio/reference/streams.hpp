@@ -59,7 +59,7 @@ inline float square_of_quad(std::span<const float> x, std::size_t quad) {
   return (square(0) + square(1)) + (square(2) + square(3));
 }
 
-/// tanh of the router's rows times the norm of x, divided by its width.
+/// The tanh of the router's rows times the norm of x, divided by its width.
 inline std::vector<float> stream_choices(const streams_shape& shape, std::span<const float> x,
                                          const streams_operands& of) {
   const std::size_t width = shape.width, quads = width / 4;

@@ -216,7 +216,7 @@ class batch_memory {
   batch_states states_;
   std::vector<bool> draws_;             ///< by slot: whether the session samples
   std::vector<std::uint32_t> changed_;  ///< slots whose words are not copied to the device yet
-  /// whether passes run the resident dispatch; whether its results were too far from the chain's
+  /// Whether passes run the resident dispatch; whether its results were too far from the chain's.
   bool runs_resident_ = false, differs_ = false;
 };
 

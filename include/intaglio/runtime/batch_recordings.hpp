@@ -256,7 +256,7 @@ class batch_recordings : public batch_memory {
     std::array<recorded_sequence, 2> timed;  ///< passes that sample, and passes that do not
   };
 
-  /// decode of a single session in long contexts, where it has a form of its own
+  /// Decode of a single session in long contexts, where it has a form of its own.
   plan::sequence long_plan_;
   alone_form alone_decode_, alone_long_;  ///< recorded by batch_alone
   bool has_greedy_ = false;               ///< whether the sampler has a greedy form

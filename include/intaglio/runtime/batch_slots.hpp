@@ -78,7 +78,7 @@ class batch_slots {
     std::uint32_t fed = 0;               ///< positions that the pages hold while the prompt, or the whole history, is
                                          ///< fed, or when the session last left the caches
     std::optional<std::uint32_t> found;  ///< prompt tokens found in pages when it was first fed
-    /// with recurrent layers: name of the page behind which its last copy is, while it draws
+    /// Name of the page behind which the last copy of recurrent states is, while the session draws.
     std::uint64_t copied = 0;
     std::uint32_t reported = 0;  ///< tokens drawn since the slot was last set on the device
     bool started = false, ready = false;
@@ -282,7 +282,7 @@ class batch_slots {
   std::uint32_t alone_ = 0, alone_from_ = 0;  ///< slot that decodes in the caches of a single session, slots(): none;
                                               ///< positions of its pages before that
   std::uint32_t in_caches_ = 0;               ///< slot whose fed tokens the caches hold, slots(): none
-  /// prefill gives the bits of decode, so that pages may be shared whichever of them wrote them
+  /// Whether prefill gives the bits of decode, so that pages may be shared whichever of them wrote them.
   bool same_bits_ = true;
   bool grows_ = true;  ///< pages are taken as sessions grow; else all at once
 };

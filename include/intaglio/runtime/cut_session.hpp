@@ -27,9 +27,9 @@ namespace intaglio {
 
 /// Where a model is cut.
 struct cut_options {
-  /// number of layers in front of each cut (plan::stages_of); empty: chosen by memory and rates
+  /// Number of layers in front of each cut (plan::stages_of); empty: chosen by memory and rates.
   std::vector<std::uint32_t> after{};
-  /// bytes a second of each device's memory, or any other measure; empty: all devices are alike
+  /// Bytes a second of each device's memory, or any other measure; empty: all devices are alike.
   std::vector<double> rates{};
 };
 

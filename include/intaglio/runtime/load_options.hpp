@@ -18,10 +18,10 @@ namespace intaglio::runtime {
 /// Options of loading weights into memory.
 struct load_options {
   load_callback progress{};
-  /// threads that repack, or read and check; 0: the machine's number, at least two
+  /// Threads that repack, or read and check; 0: the machine's number, at least two.
   unsigned threads = 0;
   std::uint64_t largest_piece = 0;  ///< largest single allocation of device memory; 0: the device's limit
-  /// copy through staging buffers even where the host can write device memory
+  /// Whether data goes through staging buffers even where the host can write device memory.
   bool staged = false;
   const io::feature_changes* patch = nullptr;    ///< changes to the features of FFNs; null for a packed file
   weight_place place = weight_place::automatic;  ///< for a packed file

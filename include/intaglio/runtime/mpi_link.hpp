@@ -114,7 +114,7 @@ class mpi_ranks {
     MPI_Isend(nullptr, 0, MPI_BYTE, 0, answer_tag, of_, &given);
     MPI_Request_free(&given);
   }
-  /// "rank 2", or "ranks 1, 2". @param otherwise rank to name if the list is empty
+  /// Text of ranks for messages: "rank 2", or "ranks 1, 2". @param otherwise rank to name if the list is empty
   static std::string names_of(const std::vector<int>& list, int otherwise) {
     std::string out = std::to_string(list.empty() ? otherwise : list.front());
     for (std::size_t i = 1; i < list.size(); ++i) out += ", " + std::to_string(list[i]);

@@ -23,7 +23,7 @@ namespace intaglio {
 
 /// Where a model is cut over ranks. All ranks have the same options.
 struct rank_cut_options {
-  /// number of layers in front of each cut (plan::stages_of); empty: chosen by the ranks' memory and rates
+  /// Number of layers in front of each cut (plan::stages_of); empty: chosen by the ranks' memory and rates.
   std::vector<std::uint32_t> after{};
   /// Measures how many bytes a second a rank's device reads, or any other measure. Each rank calls it if the ranks'
   /// devices have several names. Empty: all devices are alike.

@@ -155,7 +155,7 @@ class page_pool {
   }
 
  private:
-  /// number of the previous page, or the root; tokens
+  /// Name of a page: the number of the previous page, or the root; the tokens.
   using name = std::pair<std::uint64_t, std::vector<std::int32_t>>;
   struct page {
     std::uint32_t users = 0;

@@ -43,12 +43,12 @@ class pass_memory {
   const gpu::buffer& state() const noexcept { return state_; }
   const weight_memory& weights() const noexcept { return weights_; }
 
-  /// f32 [max_tokens, vocab_size] of the last logits or probe job; the job must be done.
+  /// The last logits or probe job's logits, f32 [max_tokens, vocab_size]; the job must be done.
   std::span<const float> logits(bool hidden) const {
     const auto all = floats(hidden ? probe_output_ : logits_output_);
     return all.last(std::size_t{table_->logits.max_tokens} * table_->config->vocab_size);
   }
-  /// f32 [layers + 1, max_tokens, hidden_size] of the last probe job.
+  /// The last probe job's hidden states, f32 [layers + 1, max_tokens, hidden_size].
   std::span<const float> hidden() const {
     return floats(probe_output_)
         .first(std::size_t{table_->config->num_hidden_layers + 1} * table_->logits.max_tokens *

@@ -137,7 +137,7 @@ inline std::uint64_t used_memory(const gpu::device& on) {
   return out;
 }
 
-/// "2.3 GiB (weights 1.2 GiB, KV cache 1.0 GiB for a context of 16384, scratch 12 MiB)"
+/// Text for messages: "2.3 GiB (weights 1.2 GiB, KV cache 1.0 GiB for a context of 16384, scratch 12 MiB)".
 inline std::string need_text(const memory_need& need, std::uint32_t context) {
   return gpu::bytes_text(need.total()) + " (weights " + gpu::bytes_text(need.weights) + ", KV cache " +
          gpu::bytes_text(need.caches) + " for a context of " + std::to_string(context) + ", scratch " +

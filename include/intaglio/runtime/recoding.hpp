@@ -54,7 +54,7 @@ inline std::vector<recoding> recodings(const io::checkpoint& file, const plan::t
   return out;
 }
 
-/// "4 tensors of q6_k as q4_k, the first: blk.0.attn_v.weight".
+/// Text for messages: "4 tensors of q6_k as q4_k, the first: blk.0.attn_v.weight".
 inline std::string recoding_text(const recoding& of) {
   return std::to_string(of.tensors) + (of.tensors == 1 ? " tensor of " : " tensors of ") +
          std::string(name(of.stored)) + " as " + std::string(name(of.computed)) +

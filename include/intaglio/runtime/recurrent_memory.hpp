@@ -23,7 +23,7 @@ class state_positions {
   explicit state_positions(std::uint32_t copies) : copies_(copies) { held_.reserve(copies); }
 
   static constexpr std::uint32_t nowhere = ~0u;
-  /// tokens from one copy to the next, where tokens are fed one at a time
+  /// Tokens from one copy to the next, where tokens are fed one at a time.
   static constexpr std::uint32_t interval = 64;
 
   /// A copy of the state at an earlier position.

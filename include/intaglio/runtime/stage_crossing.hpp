@@ -49,7 +49,7 @@ class stage_crossing final : public stage_ends {
   /// Chooses the memory for the rows of the next pass: one of `slot_count` slots, so that the rows of earlier passes
   /// can be read meanwhile.
   void give_to(std::size_t slot) noexcept { slot_ = slot; }
-  /// f32 [tokens, hidden_size] of the last pass that wrote to a slot. @param end of the pass, which is done
+  /// The rows of the last pass that wrote to a slot, f32 [tokens, hidden_size]. @param end of the pass, which is done
   /// @error device_lost, out_of_memory
   std::span<const std::byte> given(pass_kind kind, std::size_t slot, std::uint32_t tokens,
                                    const gpu::queue_point& end) {

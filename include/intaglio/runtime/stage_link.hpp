@@ -26,7 +26,7 @@ namespace intaglio::runtime {
 struct stage_message {
   pass_kind kind = pass_kind::decode;
   std::uint32_t position = 0, count = 0;
-  /// of the payload, or of memory that the sender keeps until the receiver has begun the pass
+  /// Bytes of the payload, or of memory that the sender keeps until the receiver has begun the pass.
   std::span<const std::byte> bytes;
   std::vector<std::byte> payload;
   std::vector<std::uint32_t> words;

@@ -59,7 +59,7 @@ inline std::uint64_t uncounted_stage_memory(const plan::table& whole, const plan
   return all - (std::min)(all, counted.of({0, counted.layers()}).total());
 }
 
-/// "need 1.2 GiB for layers 0 to 15 (weights 1.0 GiB, KV cache 100 MiB, rows that cross 48 MiB)"
+/// Text: "need 1.2 GiB for layers 0 to 15 (weights 1.0 GiB, KV cache 100 MiB, rows that cross 48 MiB)".
 inline std::string need_text(const stage_need& need, plan::layer_range layers) {
   return "need " + gpu::bytes_text(need.total()) + " for layers " + std::to_string(layers.first) + " to " +
          std::to_string(layers.end - 1) + " (weights " + gpu::bytes_text(need.plan.weights) + ", KV cache " +

@@ -178,7 +178,7 @@ struct walk_error {
     divergence += (kl - divergence) / (before + 1);
     same_top += std::ranges::max_element(walked) - walked.begin() == std::ranges::max_element(dense) - dense.begin();
   }
-  /// |walked - dense| / |dense|
+  /// The relative error |walked - dense| / |dense|.
   double relative() const { return whole == 0 ? 0 : std::sqrt(apart / whole); }
   double agreement() const {
     return positions == 0 ? 0 : static_cast<double>(same_top) / static_cast<double>(positions);

@@ -17,7 +17,7 @@
 
 namespace intaglio::shader {
 
-/// max(x, 0)^2 @source So et al. 2021
+/// Squared ReLU: max(x, 0)^2. @source So et al. 2021
 struct relu_squared {
   static constexpr std::string_view name = "relu2";
   constexpr real operator()(real gate) const {
@@ -26,13 +26,13 @@ struct relu_squared {
   }
 };
 
-/// x * sigmoid(x) @source Elfwing et al. 2017
+/// SiLU: x * sigmoid(x). @source Elfwing et al. 2017
 struct silu {
   static constexpr std::string_view name = "silu";
   constexpr real operator()(real gate) const { return gate / (1.0f + exp(-gate)); }
 };
 
-/// The tanh form of GELU @source Hendrycks & Gimpel 2016
+/// The tanh form of GELU. @source Hendrycks & Gimpel 2016
 struct gelu_tanh {
   static constexpr std::string_view name = "gelu_tanh";
   constexpr real operator()(real gate) const {
@@ -41,7 +41,7 @@ struct gelu_tanh {
   }
 };
 
-/// GELU itself, x * Phi(x): the error function by formula 7.1.26, whose error is below 1.5e-7
+/// GELU itself, x * Phi(x): the error function by formula 7.1.26, whose error is below 1.5e-7.
 /// @source Hendrycks & Gimpel 2016; Abramowitz & Stegun 1964
 struct gelu {
   static constexpr std::string_view name = "gelu";
@@ -54,9 +54,9 @@ struct gelu {
   }
 };
 
-/// xIELU without its factors: x^2 above 0, else e^min(x, limit) - 1 - x. The kernel gated multiplies each side by a
-/// layer's factor, and adds x times a third one. e^m - 1 - m is m^2 times a polynomial near 0, where the difference
-/// would lose digits. @source Huang & Schlag 2024 (arXiv 2411.13010); transformers, XIELUActivation
+/// The activation xIELU without its factors: x^2 above 0, else e^min(x, limit) - 1 - x. The kernel gated multiplies
+/// each side by a layer's factor, and adds x times a third one. e^m - 1 - m is m^2 times a polynomial near 0, where the
+/// difference would lose digits. @source Huang & Schlag 2024 (arXiv 2411.13010); transformers, XIELUActivation
 struct xielu {
   static constexpr std::string_view name = "xielu";
   constexpr real operator()(real x, real limit) const {
@@ -78,7 +78,7 @@ struct ungated {
   constexpr real operator()(real x, real) const { return F{}(x); }
 };
 
-/// (up + 1) * gate * sigmoid(1.702 gate), gate up to 7 and up from -7 to 7 @source transformers, GptOssExperts
+/// Product (up + 1) * gate * sigmoid(1.702 gate), gate up to 7, up from -7 to 7. @source transformers, GptOssExperts
 struct clamped_swiglu {
   static constexpr std::string_view name = "clamped_swiglu";
   static constexpr float limit = 7;  ///< config.json's swiglu_limit
@@ -88,7 +88,7 @@ struct clamped_swiglu {
   }
 };
 
-/// tanh, for values that a kernel divides by a bound before and multiplies by it after.
+/// The tanh, for values that a kernel divides by a bound before and multiplies by it after.
 /// @source Bello et al. 2017; Gemma 2 report 2024
 struct softcap {
   static constexpr std::string_view name = "softcap";
@@ -105,14 +105,14 @@ struct identity {
 template <class F>
 concept element_wise = std::is_empty_v<F> && std::is_default_constructible_v<F> &&
                        (std::invocable<const F&, real> || std::invocable<const F&, real, real>);
-
+/// The result of an activation for a gate, and for an up value where it takes one.
 template <class F>
 constexpr auto result_of(const real& gate, const real& up) {
   if constexpr (std::invocable<const F&, real, real>) return F{}(gate, up);
   else return F{}(gate);
 }
 template <class F>
-constexpr std::string_view activation_name() {
+constexpr std::string_view activation_name() {  ///< for messages
   if constexpr (requires {
                   { F::name } -> std::convertible_to<std::string_view>;
                 })
@@ -125,7 +125,7 @@ inline constexpr text<> wanted_result =
 template <class F>
 inline constexpr text<> too_long =
     message(activation_name<F>(), ": expected at most ", max_steps, " steps, found more");
-
+/// The steps of an activation; one of the gate alone is multiplied by the up value.
 template <class F>
 constexpr step_list traced() {
   step_list gate, up;
@@ -137,7 +137,7 @@ constexpr step_list traced() {
   else if constexpr (std::invocable<const F&, real, real>) return real(y).list();
   else return (real(y) * real(up)).list();
 }
-
+/// An activation's name and steps, checked.
 template <element_wise F>
 constexpr expression noted() {
   constexpr step_list list = traced<F>();

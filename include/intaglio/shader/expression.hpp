@@ -12,7 +12,7 @@
 #include <string_view>
 
 namespace intaglio::shader {
-
+/// What a step of an expression computes.
 enum class operation : std::uint8_t {
   gate,
   up,  ///< the parameters gate and up
@@ -44,7 +44,7 @@ struct step {
     return a.what == b.what && a.bits == b.bits && a.of[0] == b.of[0] && a.of[1] == b.of[1] && a.of[2] == b.of[2];
   }
 };
-
+/// Largest number of steps of an expression.
 inline constexpr std::size_t max_steps = 64;
 
 /// Steps in the order of computation; the last one gives the result.

@@ -208,7 +208,7 @@ constexpr truth operator||(const A& a, const B& b) {
 constexpr truth operator!(const truth& a) { return made<truth, operation::opposite>(a); }
 /// @}
 
-/// e to the power of a.
+/// Computes e to the power of a.
 template <class A>
   requires shader_values<A>
 constexpr real exp(const A& a) {
@@ -237,7 +237,7 @@ template <class C, class A, class B>
 inline constexpr text<> wanted_condition =
     message("select: expected value<bool> and two of value<float> or float, found ", type_name<C>(), ", ",
             type_name<A>(), " and ", type_name<B>());
-/// condition ? a : b
+/// Computes `condition ? a : b`.
 template <class C, class A, class B>
   requires shader_values<C, A, B>
 constexpr real select(const C& condition, const A& a, const B& b) {
@@ -246,13 +246,13 @@ constexpr real select(const C& condition, const A& a, const B& b) {
   else return refused<wanted_condition<C, A, B>, real>();
 }
 
-/// (e^2x - 1) / (e^2x + 1), which ends in 1 and -1.
+/// Computes (e^2x - 1) / (e^2x + 1), which ends in 1 and -1.
 template <class A>
   requires shader_values<A>
 constexpr real tanh(const A& a) {
   return 1.0f - 2.0f / (exp(2.0f * a) + 1.0f);
 }
-
+/// Refuses a truth value of the device where C++ needs one of its own.
 template <class T>
 template <std::same_as<bool> Known>
 constexpr value<T>::operator Known() const {
