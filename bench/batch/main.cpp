@@ -174,7 +174,6 @@ runtime::weight_memory measure_first(const gpu::device& device, const plan::tabl
 
 template <class Model>
 void measure(const gpu::device& device, const char* name, const options& how) {
-  if (!how.names.empty() && std::find(how.names.begin(), how.names.end(), name) == how.names.end()) return;
   const plan::profile& target =
       device.description().type == gpu::device_type::cpu ? plan::profiles::cpu : plan::profiles::portable;
   const std::uint32_t context = std::min(1024u, Model::config.max_position_embeddings);
@@ -216,6 +215,27 @@ void measure(const gpu::device& device, const char* name, const options& how) {
   }
 }
 
+struct model {
+  const char* name;
+  void (*run)(const gpu::device&, const char*, const options&);
+};
+constexpr model models_to_measure[]{{"fable", &measure<models::fable>},
+                                    {"bitnet_2b_4t", &measure<models::bitnet_2b_4t>},
+                                    {"mistral_7b q4_0", &measure<models::mistral_7b<dtype::q4_0>>},
+                                    {"mistral_7b q8_0", &measure<models::mistral_7b<dtype::q8_0>>},
+                                    {"gemma3_4b q8_0", &measure<models::gemma3_4b<dtype::q8_0>>},
+                                    {"gemma3_4b bf16", &measure<models::gemma3_4b<dtype::bf16>>}};
+
+/// @error argument_error: a word that is neither an option nor the name of a model
+void expect_a_model(const std::string& word) {
+  std::string known;
+  for (const model& each : models_to_measure) {
+    if (word == each.name) return;
+    known += (known.empty() ? "\"" : ", \"") + std::string(each.name) + '"';
+  }
+  throw argument_error("arguments", "an option or one of " + known, word);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) try {
@@ -236,17 +256,15 @@ int main(int count, char** arguments) try {
     else if (word == "--first" && i + 1 < count) how.first = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
     else if (word == "--rows" && i + 1 < count) how.rows = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
     else if (word == "--slots" && i + 1 < count) how.slot_count = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
-    else how.names.push_back(word);
+    else expect_a_model(word), how.names.push_back(word);
   }
   const gpu::device device;
   std::printf("%s, positions %u to %u\n", device.label().c_str(), how.position, how.position + how.passes);
-  measure<models::fable>(device, "fable", how);
-  if (device.description().type == gpu::device_type::cpu && how.names.empty()) return 0;
-  measure<models::bitnet_2b_4t>(device, "bitnet_2b_4t", how);
-  measure<models::mistral_7b<dtype::q4_0>>(device, "mistral_7b q4_0", how);
-  measure<models::mistral_7b<dtype::q8_0>>(device, "mistral_7b q8_0", how);
-  measure<models::gemma3_4b<dtype::q8_0>>(device, "gemma3_4b q8_0", how);
-  measure<models::gemma3_4b<dtype::bf16>>(device, "gemma3_4b bf16", how);
+  for (const model& each : models_to_measure) {
+    if (how.names.empty() || std::find(how.names.begin(), how.names.end(), each.name) != how.names.end())
+      each.run(device, each.name, how);
+    if (device.description().type == gpu::device_type::cpu && how.names.empty()) break;
+  }
 } catch (const intaglio::error& problem) {
   std::fprintf(stderr, "%s\n", problem.what());
   return 3;
