@@ -83,9 +83,11 @@ def docstrings(text):
 
 
 def sentence_problems(name, text):
-    """Docstrings that do not begin with a sentence."""
+    """Docstrings that do not begin with a sentence. Those of members may have commands only (@param, @error)."""
+    lines = text.split("\n")
     for number, words in docstrings(text):
-        if words and not (FIRST.match(words) and words.endswith(LAST)):
+        alone = lines[number - 1].startswith("/// @") and lines[number - 1] not in ("/// @{", "/// @}")
+        if (words and not (FIRST.match(words) and words.endswith(LAST))) or (alone and not words):
             yield name, number, f"'{words[:40]}': expected a sentence, which begins with a capital letter and ends"
 
 
@@ -115,7 +117,8 @@ def planted_problems():
     """sentence_problems finds a phrase, an unfinished sentence and nothing else."""
     planted = "\n".join(
         ["/// A number of rows.", "int a;", "/// number of rows", "int b;", "/// Rows that", "/// count", "int c;"]
+        + ["/// @error none", "int d;", "  /// @error none", "  int e;"]
     )
     found = [line for _, line, _ in sentence_problems("", planted)]
-    if found != [3, 5]:
-        yield "tests/docs/reference.py", 1, f"expected complaints of the planted lines 3 and 5, found {found}"
+    if found != [3, 5, 8]:
+        yield "tests/docs/reference.py", 1, f"expected complaints of the planted lines 3, 5 and 8, found {found}"

@@ -4,10 +4,10 @@
 // matrix.
 //
 // Each encoder's codec has `largest_error`: a weight differs from the number that was encoded by at most this part of
-// the largest magnitude of its block, where the block's f16 are normal numbers (tests/codecs/encode.test.cpp). Of
-// codecs that round to steps it is half a step, a whole one where the last code of one sign is missing, and 2^-11 for
-// each f16. Of codecs that search their scales it is the largest of 36 million random and extreme numbers, and a fifth
-// more.
+// the largest magnitude of its block, where the block's f16 are normal numbers (tests/codecs/encode.test.cpp). For
+// codecs that round to steps it is half a step, or a whole step where the last code of one sign is missing, plus 2^-11
+// for each f16. For codecs that search their scales it is a fifth more than the largest error of 36 million random and
+// extreme numbers.
 #pragma once
 
 #include <algorithm>

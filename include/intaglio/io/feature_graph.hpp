@@ -46,7 +46,7 @@ namespace graph_limits {
 /// The fewest links, and the largest value of each other parameter.
 inline constexpr std::uint32_t least_links = 2, links = 256, construction = 10'000, search = 1'000'000, level = 63;
 }  // namespace graph_limits
-/// @throws argument_error
+/// Refuses parameters out of range. @throws argument_error
 inline void expect_graph_parameters(const graph_parameters& of) {
   const auto expect = [](const char* name, std::uint32_t value, std::uint32_t least, std::uint32_t most) {
     if (value < least || value > most)
@@ -180,7 +180,7 @@ struct feature_graph_manifest {
   graph_parameters parameters;
   std::vector<feature_graph_layer> layers;  ///< only the first ones while the graph is being made
 };
-
+/// Reads hnsw.json.
 /// @throws file_error for a document that is no manifest, or has invalid values
 inline feature_graph_manifest feature_graph_manifest_of(strict_json& document) {
   const json_place root(document.path(), "", &document.root());

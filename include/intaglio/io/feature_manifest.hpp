@@ -136,7 +136,7 @@ inline std::string feature_layer_file(std::uint32_t layer) {
   std::snprintf(text.data(), text.size(), "layer-%04u.bin", layer);
   return text.data();
 }
-
+/// Reads an index's manifest.
 /// @param document a manifest that was read
 /// @throws file_error for a document that is no manifest, or that contradicts itself
 inline feature_manifest feature_manifest_of(strict_json& document) {
@@ -198,7 +198,7 @@ inline feature_manifest feature_manifest_of(strict_json& document) {
   }
   return out;
 }
-
+/// Reads the manifest of an index, index.json.
 /// @param folder of the index
 /// @throws file_error
 inline feature_manifest read_feature_manifest(const std::filesystem::path& folder) {

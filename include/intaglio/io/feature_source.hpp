@@ -51,7 +51,7 @@ inline void encode_feature_rows(dtype type, std::span<const float> values, std::
     throw file_error(path, std::nullopt, where, "values that " + std::string(name(type)) + " can hold", "a larger one");
 }
 
-/// @throws mismatch_error for two vectors of one feature
+/// Refuses a feature whose vector differs. @throws mismatch_error for two vectors of one feature
 [[noreturn]] inline void refuse_feature(const feature_index& index, std::uint32_t layer, feature_vector which,
                                         std::uint64_t feature, const std::string& source) {
   throw mismatch_error((index.path() / feature_index_file).string(),

@@ -34,7 +34,7 @@ struct fold_report {
   std::uint32_t intermediate_size = 0;  ///< of the new file: larger where features were inserted
   std::uint64_t bytes = 0;              ///< of tensors
 };
-
+/// Refuses a model whose FFNs a journal cannot change.
 /// @throws argument_error for a mixture of experts: journals cannot change one (feature_patch)
 inline void expect_foldable(const decoder_config& c) {
   if (c.num_local_experts != 0)

@@ -68,7 +68,7 @@ inline constexpr std::array<text_changing_key, 21> text_changing_keys{{
     {"stop_strings", {}},
     {"watermarking_config", {}},
 }};
-
+/// Reads generation_config.json.
 /// @throws file_error: malformed, or an eos_token_id that is neither a number nor a list of numbers
 [[gnu::cold]] inline generation_config read_generation_config(const std::filesystem::path& path) {
   strict_json document(path.string());

@@ -133,7 +133,7 @@ class hf_encoder : public hf_streams {
     c.num_hidden_layers = size(root["n_layer"]);
     c.num_attention_heads = size(root["n_head"]);
     c.vocab_size = size(root["vocab_size"]);
-    // Behind these positions angles would be scaled by the length of the text, and rotary_scaling_factor would say how.
+    // After these positions angles would be scaled by the length of the text, and rotary_scaling_factor would say how.
     c.max_position_embeddings =
         root["max_trained_positions"].present() ? size(root["max_trained_positions"]) : size(root["n_positions"]);
     c.rms_norm_eps = root["layer_norm_epsilon"].present() ? root["layer_norm_epsilon"].real() : 1e-5f;

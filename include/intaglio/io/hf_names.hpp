@@ -309,7 +309,7 @@ inline constexpr std::array<std::string_view, 4> expert_folders{".block_sparse_m
 constexpr std::string_view layers_of_experts(std::string_view folder) {
   return folder == mixer_experts ? "backbone.layers." : "model.layers.";
 }
-/// @param layers, experts the texts in front of the two numbers
+/// Layer and expert that a name states, if it does. @param layers, experts the texts in front of the two numbers
 [[gnu::cold]] inline std::optional<expert_name> expert_of(std::string_view name,
                                                           std::string_view layers = "model.layers.",
                                                           std::string_view experts = ".block_sparse_moe.experts.") {

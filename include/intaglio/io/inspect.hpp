@@ -227,7 +227,7 @@ class model_inspector {
 
   inspection out_;
 };
-
+/// Lists what a file holds, without its values.
 /// @throws file_error where the structure of a file is invalid; a valid file of an unsupported model has `problem`
 inline inspection inspect(const std::filesystem::path& path) { return model_inspector(path).result(); }
 

@@ -352,7 +352,7 @@ inline std::optional<value> text_filter(const std::string& name, const arguments
   }
   return std::nullopt;
 }
-
+/// Runs a filter by its name.
 /// @throws template_error: no such filter, or a value that it does not accept
 inline value run_filter(const std::string& name, const arguments& a) {
   const value& of = a.positional.at(0);

@@ -76,7 +76,7 @@ inline dot_function fastest_dot() {
 #endif
   return plain_dot;
 }
-
+/// Refuses a query that no gate can be compared with.
 /// @throws argument_error for another width than the gates', or a number that is not finite
 inline void expect_query(std::span<const float> x, std::size_t width) {
   if (x.size() != width) throw argument_error("query", std::to_string(width) + " values", std::to_string(x.size()));

@@ -14,7 +14,7 @@
 #include "intaglio/platform/path_text.hpp"
 
 namespace intaglio::io {
-
+/// Refuses an output that is a file of the model.
 /// @throws argument_error where `out` is one of the files that the model's tensors are in: its values would be lost
 [[gnu::cold]] inline void expect_other_file(const checkpoint& model, const std::filesystem::path& out) {
   std::set<const mapped_file*> files;

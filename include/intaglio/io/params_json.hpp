@@ -86,7 +86,7 @@ class original_keys {
   strict_json& document_;
   json_place root_;
 };
-
+/// Reads params.json.
 /// @throws file_error naming file, key, expected and found
 [[gnu::cold]] inline original_params read_params_json(const std::filesystem::path& path) {
   strict_json document(path.string());

@@ -247,7 +247,7 @@ class sentencepiece_reader {
   bool byte_fallback_ = false, removes_spaces_ = true;
   std::int64_t unknown_ = 0, bos_ = 1, eos_ = 2, padding_ = -1;
 };
-
+/// Reads the vocabulary of tokenizer.model, a protobuf of SentencePiece.
 /// @param path that errors name  @throws file_error
 inline vocabulary vocabulary_from_sentencepiece(std::string_view bytes, std::string path) {
   return sentencepiece_reader(bytes, std::move(path)).result();

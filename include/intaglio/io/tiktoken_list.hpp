@@ -186,7 +186,7 @@ class tiktoken_reader {
   std::vector<std::string> tokens_;  ///< bytes, by rank
   std::unordered_map<std::string, std::uint32_t, seeded_hash, std::equal_to<>> ranks_;
 };
-
+/// Reads the vocabulary of a list of tiktoken: a token in base64 and its rank in each line.
 /// @param path that errors name  @throws file_error
 inline vocabulary vocabulary_from_tiktoken(std::string_view text, std::string path) {
   return tiktoken_reader(text, std::move(path)).result();

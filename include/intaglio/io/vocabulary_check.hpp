@@ -65,7 +65,7 @@ inline std::vector<token_type> checked_token_types(const vocabulary& file) {
   }
   return out;
 }
-
+/// Checks the texts of all tokens.
 /// @throws file_error: no tokens, more than rows, too long, not UTF-8, all alike
 inline void check_token_texts(const vocabulary& file, const std::vector<token_type>& types,
                               std::optional<std::uint64_t> embedding_rows) {
@@ -94,7 +94,7 @@ inline void check_token_texts(const vocabulary& file, const std::vector<token_ty
     refuse("tokenizer.ggml.tokens", "tokens that differ",
            std::to_string(count) + " times '" + printable(file.tokens[0]) + "'");
 }
-
+/// Checks the scores of tokens.
 /// @throws file_error: wrong count, not finite
 inline void check_scores(const vocabulary& file) {
   if (file.scores.empty()) return;
@@ -121,7 +121,7 @@ inline std::optional<std::int32_t> checked_special_id(const vocabulary& file, co
 struct special_ids {
   std::optional<std::int32_t> bos, eos, unknown, padding;
 };
-/// @throws file_error: an id of no token, a normaliser of another model
+/// The ids of special tokens, checked. @throws file_error: an id of no token, a normaliser of another model
 [[gnu::cold]] inline special_ids checked_special_ids(const vocabulary& file, std::vector<std::string>& warnings) {
   special_ids out;
   out.bos = checked_special_id(file, "tokenizer.ggml.bos_token_id", file.bos_id);
@@ -160,7 +160,7 @@ inline std::string check_merges(const vocabulary& file, const std::vector<std::i
          " tokens of several bytes: at least " + std::to_string(several - file.merges.size()) +
          " never come out of text";
 }
-
+/// Checks the types of special tokens.
 /// @throws file_error: the unknown token, or BOS, is a byte token
 inline void check_special_types(const vocabulary& file, const std::vector<token_type>& types) {
   const auto expect = [&](const char* key, const std::optional<std::int64_t>& id) {

@@ -136,7 +136,7 @@ struct given_constant {
   std::uint32_t id;
   std::uint64_t value;
 };
-/// @tparam Member of a kernel's `constants`
+/// A value for a kernel's constant. @tparam Member of the kernel's `constants`
 template <auto Member>
 constexpr given_constant given(std::uint64_t value) {
   return {constant_id<Member>, value};

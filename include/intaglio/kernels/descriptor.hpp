@@ -78,7 +78,7 @@ template <auto Member>
 struct constant_member;
 template <class Constants, class Value, Value Constants::*Member>
 struct constant_member<Member> {
-  /// The id of the word that the member is made of. Of an array it is that of the first element.
+  /// The id of the word that the member is made of; for an array the id of its first element.
   static constexpr std::uint32_t id =
       std::bit_cast<std::array<std::uint32_t, sizeof(Value) / 4>>(constant_ids<Constants>.*Member)[0];
 };

@@ -327,7 +327,7 @@ class spirv_reader {
 constexpr reflected_module reflect(std::string_view module) {
   return spirv_reader(module.data(), module.size()).read();
 }
-
+/// Reads the interface of a module from its literal.
 /// @param module the literal of kernels/spirv/<name>.hpp; its closing NUL is not part of the module
 template <std::size_t N>
 constexpr reflected_module reflect(const char (&module)[N]) {

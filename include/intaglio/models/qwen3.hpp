@@ -103,7 +103,7 @@ inline constexpr decoder_config bitnet_embedding_06b_config = [] {
   c.projection_norm_eps = c.rms_norm_eps;
   return c;
 }();
-/// @tparam H of the embedding
+/// microsoft/bitnet-embedding-0.6b in I2_S. @tparam H of the embedding
 template <dtype H = dtype::f16>
 struct bitnet_embedding_06b : qwen3<bitnet_embedding_06b_config, dtype::i2_s, H, H> {
   static constexpr std::string_view name = "bitnet_embedding_06b";

@@ -34,7 +34,7 @@ constexpr void check_config(const decoder_config& c, std::uint32_t context, cons
     refuse("profile ", target.name, ": ternary_tile_tokens: expected 1 to ", kernels::most_ternary_tile_tokens,
            ", found ", target.work.ternary_tile_tokens);
 }
-
+/// Lowers a graph to the draft of one sequence.
 /// @param before the draft of the previous sequence in the order of sequence_id; nullptr for the first
 constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, const profile& target,
                             std::uint32_t context, sequence_id which, const draft* before) {

@@ -54,7 +54,7 @@ constexpr batch_shape checked_shape(batch_shape shape, const ir::graph& g, const
            std::uint64_t{shape.pages} * shape.page_size);
   return shape;
 }
-
+/// Drafts the sequences of a batch.
 /// @param alone the last draft of the model for one session, whose weights the batch shares
 constexpr batch_draft draft_batch(const ir::graph& g, const decoder_config& config, const profile& target,
                                   std::uint32_t context, batch_shape shape, const draft& alone) {

@@ -59,7 +59,7 @@ inline std::string json(std::size_t index, const stage& of, std::span<const std:
 }
 
 }  // namespace explanation
-
+/// Prints the stages of a cut and what crosses between them.
 /// @param devices names of the stages' devices; stages past the list's end are printed without a name
 inline std::string explain_cut(std::span<const std::shared_ptr<const stage>> stages,
                                std::span<const std::string> devices) {

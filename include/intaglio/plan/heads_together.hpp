@@ -32,7 +32,7 @@ constexpr std::uint32_t together_from(const layer_cache& layer, bool resident) {
   const std::uint64_t bytes = (resident ? 36u : 10u) << 20, position = layer.bytes() / (std::max)(1u, layer.positions);
   return static_cast<std::uint32_t>(bytes / (std::max<std::uint64_t>)(1, position));
 }
-
+/// A dispatch of attention whose workgroups each compute the heads that share keys and values.
 /// @param d for which attends_together() is true
 constexpr dispatch with_heads_together(const dispatch& d) {
   dispatch out = d;

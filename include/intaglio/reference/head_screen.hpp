@@ -70,7 +70,7 @@ struct logit_bounds {
   std::vector<float> y;             ///< the normalised activations, [columns]
   std::vector<float> lower, upper;  ///< [rows]
 };
-
+/// Bounds of all logits from the rows' codes.
 /// @shape input, norm_weight: [columns]; codes: [rows, columns]; scales: [rows] (kernels/row_codes.hpp)
 inline logit_bounds head_screen(std::span<const float> input, std::span<const float> norm_weight,
                                 std::span<const std::int8_t> codes, std::span<const float> scales, float eps) {

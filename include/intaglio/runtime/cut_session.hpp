@@ -302,7 +302,7 @@ class shared_progress {
   load_callback to_;
   std::vector<load_progress> parts_;
 };
-
+/// Refuses options that cut sessions do not support.
 /// @error argument_error: an option that cut sessions do not support
 inline void expect_for_cut(const io::checkpoint& from, const session_options& options) {
   const auto refuse = [&](const char* what, const std::string& found) {
@@ -352,7 +352,7 @@ auto load_stages(session_body& body, std::span<const gpu::device> on, const devi
   for (auto& each : loads) out.first.push_back(each.get());
   return out;
 }
-
+/// Loads a session whose model is cut over several devices.
 /// @error as cut_session
 inline std::shared_ptr<session_body> load_cut_session(std::span<const gpu::device> on,
                                                       std::span<const plan::table* const> tables,

@@ -46,7 +46,7 @@ inline std::uint32_t resident_workgroups(const gpu::device& on) {
   return limits.multiprocessors;
 }
 
-/// @return whether a device supports a matrix shape of known_matrix_shapes
+/// Whether a device supports a matrix shape of known_matrix_shapes.
 inline bool multiplies(const gpu::device& on, const kernels::matrix_shape& wanted) {
   if (!on.has(gpu::feature::cooperative_matrix)) return false;
   const auto element = [](kernels::matrix_element of) {

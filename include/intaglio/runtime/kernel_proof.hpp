@@ -102,7 +102,7 @@ struct kernel_fault {
   std::string kernel, label;
   double apart = 0;  ///< largest difference, relative to the largest expected value
 };
-
+/// Throws the error of a kernel whose result differs from the reference's.
 /// @error device_error naming the kernel, always
 [[noreturn]] inline void refuse(const gpu::device& on, const kernel_fault& fault) {
   throw device_error(on.label(), "prove the kernel " + fault.kernel + " (" + fault.label + ")",

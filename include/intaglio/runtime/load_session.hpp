@@ -216,7 +216,7 @@ std::unique_ptr<Executor> load_executor(session_body& body, const plan::table& t
     return out;
   });
 }
-
+/// Loads a checkpoint on a device.
 /// @error as basic_session
 inline std::shared_ptr<session_body> load_session(const gpu::device& on, std::span<const plan::table* const> tables,
                                                   const io::checkpoint& from, const session_options& options,

@@ -65,7 +65,7 @@ inline std::vector<double> rates_of_ranks(const mpi_ranks& ranks, const gpu::dev
   if (alike || !wish.after.empty()) return std::vector<double>(offers.size(), 1);
   return ranks.of_stages(wish.read_rate ? wish.read_rate(on) : 1.0, limit);
 }
-
+/// Cuts a model over the ranks of MPI, by their memory and rates.
 /// @error argument_error: ranks with different models, an invalid cut; out_of_memory: this rank's stage does not fit
 /// @param limit how long the other ranks may take  @param groups groups of slots, for plans with a batch (plan::stage)
 inline rank_cut cut_over_ranks(const mpi_ranks& ranks, const gpu::device& on,

@@ -109,7 +109,7 @@ struct memory_need {
   std::uint64_t weights = 0, caches = 0, arena = 0, rest = 0;
   std::uint64_t total() const { return weights + caches + arena + rest; }
 };
-
+/// Bytes of device memory that a session of a plan needs.
 /// @param weights bytes of weights in device memory, where the others are read from a mapped file; absent: all weights
 inline memory_need needed_memory(const plan::table& of, std::optional<std::uint64_t> weights = {}) {
   memory_need out;
@@ -143,7 +143,7 @@ inline std::string need_text(const memory_need& need, std::uint32_t context) {
          gpu::bytes_text(need.caches) + " for a context of " + std::to_string(context) + ", scratch " +
          gpu::bytes_text(need.arena + need.rest) + ")";
 }
-
+/// Refuses a plan that does not fit in the free memory.
 /// @error out_of_memory naming the memory that is needed, the memory that is free and the largest context that fits
 [[gnu::cold]] inline void require_memory(const plan::table& of, std::uint64_t available, const std::string& device,
                                          std::optional<std::uint64_t> weights = {}) {

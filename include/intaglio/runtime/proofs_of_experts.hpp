@@ -24,7 +24,7 @@ struct listed_f16 {
   std::vector<std::uint16_t> bits;
   std::vector<float> factors;
 };
-/// @param x rows of `columns`  @param row_of index of each pair's row
+/// Rounds x to f16, in the lists' order. @param x rows of `columns`  @param row_of index of each pair's row
 template <class RowOf>
 listed_f16 f16_of_lists(std::span<const float> x, std::uint32_t columns, std::span<const std::uint32_t> tiles,
                         std::uint32_t list_tokens, kernels::f16_order order, RowOf row_of) {

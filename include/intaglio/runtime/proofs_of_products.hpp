@@ -350,7 +350,7 @@ class matmul_proof {
   }
   return worst;
 }
-
+/// The largest difference of a product from the reference.
 /// @tparam Kernel one of the kernels without a norm
 template <class Kernel>
 [[gnu::cold]] double dense_rows_apart(kernel_trial& trial, const plan::dispatch& call) {

@@ -35,7 +35,7 @@ namespace runtime {
 
 /// Number of last tokens that the repetition penalty looks at by default.
 inline constexpr std::uint32_t default_repeat_last_n = 64;
-
+/// Refuses sampling parameters that are out of range.
 /// @error argument_error naming the parameter, its range and its value, before anything is computed
 inline void validate(const sampling_options& options, std::uint32_t vocab_size, std::uint32_t context) {
   const auto refuse = [](const char* what, const std::string& expected, const std::string& found) {

@@ -86,7 +86,7 @@ inline std::string engraving_name(const plan::table& of) {
   return model_name(of) + ", profile " + std::string(of.profile) + ", cache of " +
          std::string(kernels::cache_codec_of(of.cache_element).name);
 }
-
+/// Refuses a record that does not fit a session's plan.
 /// @error file_error: a record of another engraving, or with tokens that the plan does not have
 inline void expect_plan(const io::session_reader& from, const session_body& body) {
   using layout = io::session_layout;
@@ -103,13 +103,13 @@ inline void expect_plan(const io::session_reader& from, const session_body& body
       from.refuse(layout::header_bytes + 4 * i, "token " + std::to_string(i),
                   "0 .. " + std::to_string(body.vocab_size() - 1), std::to_string(record.tokens[i]));
 }
-/// @error file_error: the cache has another number of bytes than the plan needs for these positions
+/// Refuses a cache of another size. @error file_error: not the bytes that the plan needs for these positions
 inline void expect_cache_bytes(const io::session_reader& from, std::uint64_t bytes) {
   if (bytes != from.record().cache_bytes)
     from.refuse(io::session_layout::at_cache_bytes, "bytes of the cache", std::to_string(bytes),
                 std::to_string(from.record().cache_bytes));
 }
-/// @error file_error: other weights; device_lost, out_of_memory
+/// Refuses a record of other weights. @error file_error: other weights; device_lost, out_of_memory
 inline void expect_weights(const io::session_reader& from, session_body& body, const weight_memory& weights) {
   if (const std::uint64_t own = weights_checksum(body, weights); from.record().weights != own)
     from.refuse(io::session_layout::at_weights, "weights", hexadecimal(own) + " (" + printable(body.path, 120) + ")",

@@ -45,13 +45,13 @@ inline std::vector<cache_slice> used_slices(const plan::table& of, std::uint32_t
   }
   return out;
 }
-
+/// Refuses a session that is cut over devices.
 /// @error argument_error: a model that is cut over devices, since each device has only a part of the cache
 [[gnu::cold]] inline void expect_uncut(const session_body& body) {
   if (body.run->is_stage())
     throw argument_error("saved session", "a model on one device", "one that is cut over several");
 }
-
+/// Writes the state of a session to a file.
 /// @error file_error: the path or the disk; argument_error: the note is too long, or its sampling out of range;
 ///   device_lost, out_of_memory
 inline void save_session(session_body& body, const std::filesystem::path& path, const session_note& note) {

@@ -65,7 +65,7 @@ inline std::string need_text(const stage_need& need, plan::layer_range layers) {
          std::to_string(layers.end - 1) + " (weights " + gpu::bytes_text(need.plan.weights) + ", KV cache " +
          gpu::bytes_text(need.plan.caches) + ", rows that cross " + gpu::bytes_text(need.rows) + ")";
 }
-
+/// Refuses a cut whose stages do not fit.
 /// @error out_of_memory: a stage does not fit; names its layers and the numbers
 inline void require_stage_memory(std::span<const gpu::device> on, const device_cut& cut) {
   for (std::size_t i = 0; i < on.size(); ++i) {

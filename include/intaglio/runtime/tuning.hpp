@@ -78,7 +78,7 @@ inline std::string tuning_path(const gpu::pipeline_cache& beside) {
   if (!beside.path().ends_with(from)) return {};
   return beside.path().substr(0, beside.path().size() - from.size()) + ".tuning";
 }
-/// @return the tuning stored for this device, driver and plan, if any. @param warning set where a file cannot be used
+/// The tuning that is stored for this device, driver and plan, if any. @param warning set where a file cannot be used
 [[gnu::cold]] inline std::optional<tuning> kept_tuning(const gpu::pipeline_cache& beside,
                                                        std::string* warning = nullptr) {
   const std::string path = tuning_path(beside);
@@ -100,7 +100,7 @@ inline std::string keep_tuning(const gpu::pipeline_cache& beside, const tuning& 
                       : gpu::detail::write_whole_file(path.substr(0, path.rfind('/')), path,
                                                       gpu::detail::frame_cache(beside.key(), what.text(), {}));
 }
-/// @return whether there was a file
+/// Removes the tuning of this device, driver and plan. @return whether there was a file
 inline bool forget_tuning(const gpu::pipeline_cache& beside) {
   const std::string path = tuning_path(beside);
   return !path.empty() && platform::remove_file(platform::path_of(path));

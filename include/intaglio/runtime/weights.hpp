@@ -21,7 +21,7 @@
 #include "intaglio/runtime/weight_memory.hpp"
 
 namespace intaglio::runtime {
-
+/// Refuses a checkpoint of another config than the plan's.
 /// @error mismatch_error with the list of differences and the command that engraves the right program
 [[gnu::cold]] inline void require_match(const io::checkpoint& from, const plan::table& of) {
   decoder_config wanted = *of.config;
