@@ -71,6 +71,34 @@ inline bool has_avx2() {
   return has;
 }
 
+/// Loads the 32 values of a block as f32.
+/// @param exponent the bits of an exponent in each lane of Type
+/// @param unusual gets ones in lanes with a value that is not finite
+template <dtype Type>
+[[gnu::target("avx2,f16c")]] inline void load_block_avx2(const std::byte* from, const __m256i& exponent,
+                                                         __m256i& unusual, __m256 (&x)[4]) {
+  if constexpr (Type == dtype::f32) {
+    for (int k = 0; k < 4; ++k) {
+      const __m256i raw = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 32 * static_cast<std::size_t>(k)));
+      unusual = _mm256_or_si256(unusual, _mm256_cmpeq_epi32(_mm256_and_si256(raw, exponent), exponent));
+      x[k] = _mm256_castsi256_ps(raw);
+    }
+  } else {
+    for (int k = 0; k < 2; ++k) {
+      const __m256i raw = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 32 * static_cast<std::size_t>(k)));
+      unusual = _mm256_or_si256(unusual, _mm256_cmpeq_epi16(_mm256_and_si256(raw, exponent), exponent));
+      const __m128i low = _mm256_castsi256_si128(raw), high = _mm256_extracti128_si256(raw, 1);
+      if constexpr (Type == dtype::f16) {
+        x[2 * k] = _mm256_cvtph_ps(low);
+        x[2 * k + 1] = _mm256_cvtph_ps(high);
+      } else {
+        x[2 * k] = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(low), 16));
+        x[2 * k + 1] = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(high), 16));
+      }
+    }
+  }
+}
+
 /// Encodes `blocks` whole blocks of one row; word w of block b goes to out[(5 * b + w) * 64]. The words equal those of
 /// encode_block.
 template <dtype Type>
@@ -82,28 +110,7 @@ template <dtype Type>
   __m128i heads = _mm_setzero_si128();
   for (std::size_t b = 0; b < blocks; ++b) {
     __m256 x[4];
-    if constexpr (Type == dtype::f32) {
-      for (int k = 0; k < 4; ++k) {
-        const __m256i raw =
-            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 128 * b + 32 * static_cast<std::size_t>(k)));
-        unusual = _mm256_or_si256(unusual, _mm256_cmpeq_epi32(_mm256_and_si256(raw, exponent), exponent));
-        x[k] = _mm256_castsi256_ps(raw);
-      }
-    } else {
-      for (int k = 0; k < 2; ++k) {
-        const __m256i raw =
-            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 64 * b + 32 * static_cast<std::size_t>(k)));
-        unusual = _mm256_or_si256(unusual, _mm256_cmpeq_epi16(_mm256_and_si256(raw, exponent), exponent));
-        const __m128i low = _mm256_castsi256_si128(raw), high = _mm256_extracti128_si256(raw, 1);
-        if constexpr (Type == dtype::f16) {
-          x[2 * k] = _mm256_cvtph_ps(low);
-          x[2 * k + 1] = _mm256_cvtph_ps(high);
-        } else {
-          x[2 * k] = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(low), 16));
-          x[2 * k + 1] = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(high), 16));
-        }
-      }
-    }
+    load_block_avx2<Type>(from + (Type == dtype::f32 ? 128 : 64) * b, exponent, unusual, x);
     // Least and largest value in one register: the low half of `both` is of -x, the high half of x.
     const __m256 sign = _mm256_set1_ps(-0.f);
     const __m256 negated = _mm256_xor_ps(_mm256_min_ps(_mm256_min_ps(x[0], x[1]), _mm256_min_ps(x[2], x[3])), sign);
