@@ -22,7 +22,7 @@ json model_entry(const listed_model& model) {
   return out;
 }
 
-/// As vLLM lists it.
+/// An adapter's entry in a list of models, in vLLM's form.
 json adapter_entry(const listed_model& model, const std::string& name) {
   json out = model_entry(model);
   out["id"] = name, out["parent"] = model.id;

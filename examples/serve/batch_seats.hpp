@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The users of the batch's slots, step by step: who waits gets a slot, tokens are drawn and given to their generations,
-// and who draws in a form or goes on behind the context's end leaves its slot meanwhile. All of it is of the engine's
-// thread. Only the engine's source file includes this.
+// The users of the batch's slots, step by step: a waiting generation gets a slot, tokens are drawn and given to their
+// generations, and a generation that draws in a form or goes on behind the context's end leaves its slot meanwhile.
+// Only the engine's thread calls these functions. Only the engine's source file includes this.
 #pragma once
 
 #include <intaglio/core/error.hpp>

@@ -67,10 +67,10 @@ class connection : public std::enable_shared_from_this<connection> {
   /// No request runs: it may be closed when the server stops.
   bool is_idle() const { return idle_; }
   void close() { stream_.close(); }
-  /// No request of it has been admitted that is not answered.
+  /// Whether each admitted request of the connection is answered.
   bool is_waiting() const { return waiting_; }
-  /// Which of those that wait is closed first where there are too many: who never had a request admitted, then who
-  /// waits longest.
+  /// The order in which waiting connections are closed where there are too many: first those that never had a request
+  /// admitted, then the one that has waited longest.
   std::pair<bool, clock::time_point> worth() const { return {known_, waiting_since_}; }
   const std::string& address() const { return address_; }
 

@@ -41,7 +41,7 @@ class draft_source {
     tool::require_decoder(*plans_);
   }
 
-  /// It drafts for the batch from then on. @param large the served model's batch, nullptr of an encoder
+  /// Loads the model, which then drafts for the batch. @param large the served model's batch, nullptr of an encoder
   /// @param counts get its memory
   /// @throws as basic_batch and draft_model; argument_error: passes of the served model take no drafts
   std::shared_ptr<draft_model> load(basic_batch* large, const session_options& loading, engine_gauges& counts) {

@@ -20,7 +20,7 @@ namespace intaglio::serve {
 
 class form_draws {
  public:
-  /// One draw. Of the thread that draws until it is done, then of who asked.
+  /// One draw. The thread that draws owns it until it is done, then the thread that asked.
   struct draw {
     std::shared_ptr<generation> who;
     std::vector<float> logits;          ///< [vocab_size]

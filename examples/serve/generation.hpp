@@ -77,14 +77,14 @@ class generation {
   const sampling_options& sampling() const { return sampling_; }
   std::uint32_t max_tokens() const { return max_tokens_; }
   const adapter_choice& adapter() const { return adapter_; }
-  /// Tokens so far, the end token among them. Of the engine's thread.
+  /// Tokens so far, the end token among them. For the engine's thread.
   const std::vector<std::int32_t>& ids() const { return ids_; }
   bool done() const { return done_; }
-  /// Its tokens are drawn by draw(); else by the device.
+  /// Whether draw() draws the tokens; else the device does.
   bool drawn_by_host() const { return shape_.needed(); }
-  /// It goes on behind the context's end.
+  /// Whether the generation goes on behind the context's end.
   bool shifts() const { return shift_.has_value(); }
-  /// What is fed again for it to go on, of all tokens that fill the context. Of the engine's thread. @pre shifts()
+  /// The tokens to feed again when all tokens fill the context. For the engine's thread. @pre shifts()
   std::vector<std::int32_t> after_shift(std::span<const std::int32_t> all);
   /// How long draw() takes depends on the form.
   bool has_form() const { return match_ != nullptr; }

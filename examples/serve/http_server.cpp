@@ -20,7 +20,7 @@ bool is_address(const std::string& text) {
 
 namespace {
 
-/// Whose connections are counted together: an address, of IPv6 its network of 64 bits.
+/// The group of addresses whose connections are counted together: an address; for IPv6 its network of 64 bits.
 std::string address_group(const net::ip::address& of) {
   if (of.is_v4()) return of.to_string();
   const net::ip::address_v6 six = of.to_v6();

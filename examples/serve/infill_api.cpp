@@ -38,7 +38,7 @@ class infill_reply : public generations_reply {
   std::string model_;
 };
 
-/// As a body of /v1/completions. @throws api_error 400
+/// The body of /v1/completions that a body of /infill means. @throws api_error 400
 json completion_of_infill(const json& body, const limits& limit) {
   const fields from(body, {});
   json out{{"max_tokens", -1}, {"temperature", 0.8}};  // what llama.cpp has where nothing is said

@@ -208,7 +208,7 @@ std::shared_ptr<token_engine> model_set::take_least_used(const entry& but) {
     return nullptr;
   }
   idle->room = 0;
-  idle->leaving = true;  // until its memory is free: who comes now waits
+  idle->leaving = true;  // until its memory is free: requests for it wait
   return std::move(idle->engine);
 }
 
@@ -223,7 +223,7 @@ void model_set::make_room(const std::shared_ptr<entry>& of, std::uint64_t bytes,
   for_room_.push_back(of.get());
   const auto leave = [&] {
     for_room_.erase(std::find(for_room_.begin(), for_room_.end(), of.get()));
-    for (const auto& [name, each] : entries_) each->leaving = false;  // who needs room next says so again
+    for (const auto& [name, each] : entries_) each->leaving = false;  // the next request that needs room sets it again
     core_->news.notify_all();
   };
   for (;;) {

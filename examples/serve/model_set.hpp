@@ -126,7 +126,7 @@ class model_set {
   // Under core_->mutex:
   std::uint64_t budget_ = 0;
   std::map<std::string, std::shared_ptr<entry>> entries_;
-  std::deque<const entry*> for_room_;  ///< who waits for memory, in this order
+  std::deque<const entry*> for_room_;  ///< models that wait for memory, in this order
   std::size_t waiting_ = 0;            ///< visits
   bool refuses_ = false, ends_ = false;
 };

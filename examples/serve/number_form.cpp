@@ -198,7 +198,7 @@ void number_writer::add(grammar::rule to, bool negative, std::uint64_t least, st
 grammar::rule number_writer::rest(const shape& of, int at, std::uint64_t value, bool low, bool high,
                                   const std::string& least, const std::string& most) {
   const int all = of.whole + of.places;
-  // Of the earlier digits only their contribution to the final remainder matters.
+  // What matters about the earlier digits is their contribution to the final remainder.
   std::uint64_t added = value % of.step;
   for (int i = at; i < all && added != 0; ++i) added = added * 10 % of.step;
   std::vector<std::uint64_t> key{static_cast<std::uint64_t>(all - at), static_cast<std::uint64_t>(at - of.whole + 32),

@@ -17,7 +17,7 @@ using character_ranges = std::vector<character_range>;  ///< characters, both en
 
 constexpr std::uint32_t last_character = 0x10FFFF;
 
-/// The same characters in ranges that ascend and are apart, without surrogates.
+/// Sorts and joins ranges: the result ascends, its ranges are apart, and it has no surrogates.
 character_ranges tidy(character_ranges of);
 /// All other characters.
 character_ranges inverse(const character_ranges& of);

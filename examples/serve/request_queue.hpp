@@ -51,8 +51,8 @@ class request_queue {
   /// The engine's thread looks again whether there is work.
   void wake();
 
-  // Of the engine's thread:
-  /// Until something waits or `busy()`, or the end is asked for. Who was cancelled waits no longer.
+  // Functions for the engine's thread:
+  /// Waits until something is in the queue or `busy()`, or the end is asked for. Removes what was cancelled.
   /// @return false: the end
   template <class Busy>
   bool wait_for_work(const Busy& busy);
@@ -95,7 +95,7 @@ inline void request_queue::require_room(std::size_t more, const engine_now& now)
   const std::uint64_t slot_count = std::max<std::uint64_t>(gauges_.slot_count, 1), running = gauges_.running,
                       free_slots =
                           slot_count -
-                          std::min(running, slot_count);  // who waits for the end of a step alone needs no room
+                          std::min(running, slot_count);  // what waits only for the end of a step needs no room
   if (waiting_.size() + questions_.size() + between_.size() + more > most_ + free_slots)
     throw api_error(
         429, "the queue is full: expected at most " + std::to_string(most_) + " generations that wait", {},
@@ -178,7 +178,7 @@ bool request_queue::wait_for_work(const Busy& busy) {
   std::erase_if(waiting_, [](const auto& each) { return each->cancelled(); });
   return true;
 }
-/// It is gone from the queue before it gets a slot: who fails there does not wait again.
+/// Takes the first one out of a queue before it gets a slot: a generation that fails there does not wait again.
 template <class Each>
 Each request_queue::taken(std::deque<Each>& from) {
   Each out = std::move(from.front());

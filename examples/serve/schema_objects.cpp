@@ -156,7 +156,7 @@ class object_rules {
     return behind_none;
   }
 
-  /// The same where it matters how many there are.
+  /// A rule for the members of an object whose number of members is limited.
   rule counted_members(const value_form& of, const std::vector<member_rule>& named, const std::optional<rule>& other) {
     const std::uint32_t least = of.least_members, all = static_cast<std::uint32_t>(named.size()),
                         most = std::min(of.most_members.value_or(most_repeats), other ? most_repeats : all);

@@ -72,7 +72,7 @@ class schema_words {
   /// Patterns of names with their schemas: patternProperties.
   std::vector<std::pair<std::shared_ptr<const text_language>, schema_place>> patterns(const schema_place& of);
   bool holds(const json& value, const value_form& of, int depth = 0);
-  /// The same without `values`.
+  /// Whether a value fits a form, whatever its `values` are.
   bool holds_beside(const json& value, const value_form& of, int depth = 0);
   bool holds(const json& value, const conjunction& of, int depth = 0);
 

@@ -142,8 +142,8 @@ text_match::index text_match::popped(index of) {
   return nodes_[of].popped = made;
 }
 
-/// The same stacks with sets of bytes on top: rules are gone into, those that call others first, so that each is gone
-/// into once for all its callers.
+/// The stacks of `popped` with sets of bytes on top: rules are gone into, those that call others first, so that each is
+/// gone into once for all its callers.
 text_match::index text_match::expanded(index of) {
   if (nodes_[of].expanded != unknown) return nodes_[of].expanded;
   const auto& symbols = of_->symbols_;

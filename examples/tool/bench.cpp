@@ -116,7 +116,7 @@ class bench_run {
       out_.decode_rates.push_back(out_.tokens / decoded.seconds);
       out_.costs.push_back(decoded);
     }
-    // Behind the runs: seconds after a model was freed an H200 has read at 0.4 to 0.9 of its rate.
+    // Measured after the runs: seconds after a model was freed an H200 read at 0.4 to 0.9 of its rate.
     out_.stream = stream_read_rate(*device_);
     for (const std::string& each : options_.ab)
       for (const ab_pair& pair : ab_pairs)

@@ -50,7 +50,7 @@ struct embed_command_options {
   bool normalize = true;
   std::uint32_t chunk = 0;
 };
-/// As on the command line; the library judges them.
+/// The flags of sampling as the command line has them; the library checks them.
 struct sampling_flags {
   std::optional<float> temperature, top_p, min_p, repeat_penalty;
   float gpu_idle = 0;

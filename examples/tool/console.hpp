@@ -68,7 +68,7 @@ class graceful_stop {
   static int received();
   /// @throws interrupted: a signal came, or somebody asked for the end
   static void look();
-  /// As if the signal had come.
+  /// Does what a signal with this number does.
   static void ask(int number);
   static void forget();
 };

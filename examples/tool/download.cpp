@@ -167,7 +167,7 @@ class transfer_run {
       headers = of.curl_slist_append(headers, ("Range: bytes=" + std::to_string(asked_from_) + "-").c_str());
       headers = of.curl_slist_append(headers, ("If-Range: " + state_.validator).c_str());
     }
-    // The hub alone hears of the token, not who it redirects to.
+    // Only the hub gets the token, not the hosts that it redirects to.
     if (const char* const token = std::getenv("HF_TOKEN");
         token != nullptr && *token != '\0' && address.starts_with(hub_endpoint() + "/"))
       headers = of.curl_slist_append(headers, (std::string("Authorization: Bearer ") + token).c_str());

@@ -48,7 +48,7 @@ const engraved_model& planned_model(const decoder_config& config, const families
 /// @throws argument_error: a codec whose blocks do not divide the model's rows
 const engraved_model* known_model(std::string_view name, std::optional<dtype> codec = {},
                                   const cache_choice& cache = {});
-/// The same in a mix of codecs ("q4_k_m", families/mixes.hpp); nullptr for another name or mix.
+/// A known model in a mix of codecs ("q4_k_m", families/mixes.hpp); nullptr for another name or mix.
 const engraved_model* known_mix(std::string_view name, std::string_view mix, const cache_choice& cache = {});
 
 /// The codecs in which a file is computed.

@@ -28,7 +28,7 @@ struct model_options {
   bool mpi = false;                              ///< a stage on each rank of MPI
   std::vector<std::uint32_t> cut{};              ///< layers in front of each cut; empty: chosen
   bool embedded() const { return path.empty(); }
-  /// As errors name it.
+  /// The model's path as errors name it.
   std::string shown() const { return embedded() ? "fable.gguf (embedded)" : path; }
 };
 

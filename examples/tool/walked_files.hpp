@@ -58,7 +58,7 @@ struct walked_files {
                            std::to_string(out.size()));
     return out;
   }
-  /// As people read it; bytes that are no UTF-8 by themselves are U+FFFD.
+  /// A token's text as people read it; bytes that are no UTF-8 by themselves are U+FFFD.
   std::string piece(std::uint32_t token) const {
     if (!words) return "#" + std::to_string(token);
     std::string out;

@@ -87,7 +87,7 @@ class warmth {
     std::ranges::sort(kept, {}, &turn::sum);
     return kept[kept.size() / 2].each;
   }
-  /// Records what warms the device, for those who take the host's clock and subtract it again.
+  /// Records what warms the device, for measurements that use the host's clock and subtract it again.
   void warm(gpu::recorder& to) const {
     multiply(to, cpu_ ? 1 : 150 * product_rounds_);  // 15 ms
     to.barrier();

@@ -288,7 +288,7 @@ TEST_CASE("a Gemma 3n has one stream's caches, and as many streams as its config
     CHECK(table.cache_owner(layer) == (layer < 20 ? layer : global ? 19 : 18));
     CHECK(table.cache_of(layer).shared == (layer >= 20));
   }
-  // Of the first ten layers each cuts its gates off.
+  // Each of the first ten layers cuts its gates off.
   // A laurel's rank of 64 is no whole block of Q4_K.
   const plan::planned coded = planned_of(models::gemma3n_e2b_config, {dtype::q4_k, dtype::q4_k, dtype::q4_k}, "gemma3n",
                                          plan::profiles::portable, 4096);

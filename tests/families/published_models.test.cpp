@@ -80,9 +80,9 @@ struct counted_model {
   std::string_view name;
   std::uint64_t parameters = 0;
 };
-/// As the models' pages state them. The pages of Falcon-E, Qwen3.5, Nemotron, EXAONE, dots.llm1, MiniMax, Hunyuan,
-/// DeepSeek, Ling, Falcon-H1 and Trinity Mini round the number, that of DeepSeek-V3 without the layer that drafts
-/// tokens; theirs is the sum of the tensors' shapes. The number of a Gemma 3 is that of its text model.
+/// Numbers of parameters as the models' pages state them. The pages of Falcon-E, Qwen3.5, Nemotron, EXAONE, dots.llm1,
+/// MiniMax, Hunyuan, DeepSeek, Ling, Falcon-H1 and Trinity Mini round the number; the page of DeepSeek-V3 leaves the
+/// layer out that drafts tokens. Here these have the sum of the tensors' shapes, and a Gemma 3 that of its text model.
 constexpr std::array counted_models{
     counted_model{"falcon_e_1b", 1'719'764'992},
     counted_model{"falcon_e_3b", 3'053'586'432},

@@ -22,7 +22,7 @@ TEST_CASE("convert: a family's folder becomes the tensors of llama.cpp's convert
   const auto out = folder / "out.gguf";
   convert_options options;
   options.codec = dtype::f32;
-  // Of gpt-oss the folder whose YaRN is GGUF's, and the file whose experts are decoded.
+  // gpt-oss has a folder whose YaRN is GGUF's, and a file whose experts are decoded.
   const bool coded = model == "gptoss-tiny";
   const std::filesystem::path folder_of = from / (coded ? "hf-trunc" : "hf");
   convert(folder_of, out, options);

@@ -46,7 +46,7 @@ std::string lite(const std::string& fields = "", const std::string& query = R"("
          R"("vocab_size":102400)" +
          fields + "}";
 }
-/// That of zai-org/GLM-4.7-Flash.
+/// config.json of zai-org/GLM-4.7-Flash.
 std::string flash(const std::string& fields = "", const std::string& dense = R"("first_k_dense_replace":1,)") {
   return R"({"model_type":"glm4_moe_lite","architectures":["Glm4MoeLiteForCausalLM"],"attention_bias":false,)"
          R"("attention_dropout":0.0,"pad_token_id":154820,"eos_token_id":[154820,154827,154829],"hidden_act":"silu",)"
@@ -61,7 +61,7 @@ std::string flash(const std::string& fields = "", const std::string& dense = R"(
          R"("v_head_dim":256,"vocab_size":154880)" +
          fields + "}";
 }
-/// That of moonshotai/Moonlight-16B-A3B.
+/// config.json of moonshotai/Moonlight-16B-A3B.
 std::string moonlight(const std::string& groups = R"("n_group":1,"topk_group":1,)", const std::string& fields = "") {
   return R"({"model_type":"deepseek_v3","attention_bias":false,"aux_loss_alpha":0.001,"bos_token_id":163584,)"
          R"("eos_token_id":163585,"ep_size":1,"first_k_dense_replace":1,"hidden_act":"silu","hidden_size":2048,)"

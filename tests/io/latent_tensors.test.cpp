@@ -41,7 +41,7 @@ std::vector<float> values_of(const io::checkpoint& model, const std::string& nam
   model.read_f32(tensor, 0, tensor.stored.rows, out);
   return out;
 }
-/// The same by few rows at a time and as bytes.
+/// Values of a tensor, read by a number of rows at a time and as bytes.
 std::vector<float> values_by_rows(const io::checkpoint& model, const std::string& name, std::uint64_t step) {
   const io::checkpoint_tensor& tensor = model.at(name);
   const dtype type = tensor.stored.type;

@@ -188,7 +188,7 @@ TEST_CASE("mapped_file: of a file that still arrives, reads wait for their bytes
   CHECK(coming->waited == 5);
   file.expect_unchanged();
   CHECK(coming->finished == 1);
-  std::filesystem::resize_file(coming->path, 0);  // what was there is gone: who writes knows why
+  std::filesystem::resize_file(coming->path, 0);  // the file was cut, as a writer may do
   coming->waits = false;
   CHECK_THROWS_WITH(file.read(0, std::as_writable_bytes(std::span(two))), "another file");
   coming->broken = true;

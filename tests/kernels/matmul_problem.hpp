@@ -51,7 +51,7 @@ inline std::vector<std::byte> random_rows(random_numbers& random, kernels::codec
   return out;
 }
 
-/// The same in matmul's layout.
+/// A random weight in matmul's layout.
 inline std::vector<std::byte> random_weight(random_numbers& random, kernels::codec type,
                                             const kernels::row_order& order, std::uint32_t columns) {
   std::vector<std::vector<std::byte>> tensors;

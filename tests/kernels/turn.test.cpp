@@ -17,7 +17,7 @@ reference::turn_shape stacked(reference::turn_shape s) {
   s.strides = {all, all, all};
   return s;
 }
-/// Those of three products.
+/// The shape of q, k and v from three products.
 reference::turn_shape apart(reference::turn_shape s) {
   s.strides = {s.heads * s.head_dim, s.kv_heads * s.head_dim, s.kv_heads * s.head_dim};
   return s;

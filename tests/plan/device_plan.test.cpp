@@ -28,7 +28,7 @@ constexpr decoder_config one_layer{.model_type = architecture::llama,
                                    .rope_theta = 500'000.f,
                                    .hidden_act = activation::silu,
                                    .tie_word_embeddings = false};
-/// As nvidia, and with no matrices.
+/// Devices with the limits of the class nvidia, with matrices and without.
 constexpr plan::device_class with = plan::classes::nvidia, without = with.without_matrices();
 
 template <class Kernel>

@@ -124,7 +124,7 @@ static_assert(attention_of(two_b.decode) == std::array{20u, 1u, 16u} &&
 static_assert(attention_of(story.decode) == std::array{2u, 1u, 1u} &&
               attention_of(story.prefill) == std::array{2u, 32u, 1u});
 
-/// The same plan with one dispatch of a decode layer changed by `change`.
+/// Hash of a plan with one dispatch of a decode layer changed by `change`.
 std::uint64_t hash_with(const std::function<void(plan::dispatch&)>& change) {
   plan::table t = story;
   std::vector<plan::dispatch> period(t.decode.period.begin(), t.decode.period.end());

@@ -61,7 +61,7 @@ void check_waits(const plan::table& table, plan::sequence plan::table::*which) {
   CHECK_THAT(std::string(out.view()), ContainsSubstring("workgroups that wait for each other and so run at once"));
 }
 
-/// And for those of a batch.
+/// Checks the waits of a batch's resident dispatch.
 void check_batch(const plan::planned& made) {
   const plan::table& table = made.table();
   check_waits(table, &plan::table::resident_batch);

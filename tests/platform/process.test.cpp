@@ -97,7 +97,7 @@ TEST_CASE("limited process: the system holds it to its limits, and this process 
   const auto there = run_limited({.seconds = 60, .memory_bytes = std::uint64_t{1} << 30}, all);
   REQUIRE(there.done);
   CHECK(there.text.starts_with("0/0 60/60 "));
-  // Of data as much as was there and the allowance.
+  // The limit of data is what the process had, plus the allowance.
   const auto data = std::stoull(there.text.substr(10));
   CHECK((data > std::uint64_t{1} << 30 && there.text.ends_with("/" + std::to_string(data) + " ")));
   CHECK(all() == before);

@@ -62,7 +62,7 @@ constexpr decoder_config with(decoder_config out, auto change) {
   change(out);
   return out;
 }
-/// The same in one codec, or as a mix of that name has it.
+/// Plans a config in one codec, or as a mix has it.
 plan::planned planned(const decoder_config& c, dtype codec, std::uint32_t workgroups = 2) {
   return families::planned_of(c, {codec, dtype::f16, dtype::f16}, "tiny", with_workgroups(workgroups), 1024);
 }
@@ -314,7 +314,7 @@ TEST_CASE("all layers with experts have the chain's bits", "[reference][machine]
     c.model_type = architecture::qwen3moe, c.head_dim = 128, c.num_hidden_layers = 3;
   });
   holds(families::planned_of(mixed, families::mix_of(mixed, "q4_k_m").value(), "tiny", with_workgroups(2), 1024));
-  // Of eight experts, k and v are in another codec than q.
+  // With eight experts, k and v are in another codec than q.
   const decoder_config eight = of(8, 2, 256, [](decoder_config& c) { c.num_hidden_layers = 3, c.head_dim = 128; });
   holds(families::planned_of(eight, families::mix_of(eight, "q4_k_m").value(), "tiny", with_workgroups(2), 1024));
   holds(planned(of(4, 2, 64, [](decoder_config&) {}), dtype::mxfp4));

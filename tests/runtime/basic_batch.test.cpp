@@ -240,7 +240,7 @@ TEST_CASE(
     "what they draw alone") {
   const temporary_folder folder;
   std::ofstream(folder / "spoiled.gguf", std::ios::binary) << spoiled_llama();
-  // As many pages as the sessions have, so that those of who left are taken again at once.
+  // As many pages as the sessions have, so that pages of sessions that left are taken again at once.
   both b(plan::planned::of<models::llama<llama_tiny, dtype::f32, dtype::f32, dtype::f32>>(
              plan::profiles::cpu, 128, {.slot_count = 3, .page_size = 8, .pages = 20}),
          io::checkpoint::open(folder / "spoiled.gguf"),

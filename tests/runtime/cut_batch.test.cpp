@@ -29,7 +29,7 @@ plan::planned plan_of(const io::checkpoint& file, const plan::batch_shape& shape
                               shape);
 }
 
-/// The same device, opened several times.
+/// One device, opened several times.
 struct devices {
   std::deque<checked_device> opened;
   std::vector<gpu::device> list;

@@ -93,7 +93,7 @@ struct planned_file {
   }
 };
 
-/// The same device, opened several times.
+/// One device, opened several times.
 struct devices {
   std::deque<checked_device> opened;
   std::vector<gpu::device> list;

@@ -8,13 +8,13 @@
 
 #include "intaglio/runtime/executor.hpp"
 
-/// The same class, with decode as a chain of dispatches.
+/// A class with decode as a chain of dispatches.
 inline intaglio::plan::device_class as_chain(const intaglio::plan::device_class& of) { return of.without_residency(); }
 /// What may be used of a device first.
 inline intaglio::plan::device_class first_class(const intaglio::gpu::device& on) {
   return intaglio::runtime::usable_classes(on).front();
 }
-/// The same, as a chain.
+/// The first usable class of a device, with decode as a chain.
 inline intaglio::plan::device_class chain_class(const intaglio::gpu::device& on) { return as_chain(first_class(on)); }
 /// A device as if it were a GPU without matrices.
 inline intaglio::plan::device_class gpu_class(const intaglio::gpu::device& on) {
@@ -50,7 +50,7 @@ inline std::vector<std::uint32_t> drawn_until_none(intaglio::runtime::executor& 
   }
   return out;
 }
-/// The same where all have to be tokens.
+/// Draws tokens and requires that all are tokens.
 inline std::vector<std::uint32_t> drawn_tokens(intaglio::runtime::executor& run, std::uint32_t position,
                                                std::uint32_t first, const intaglio::sampling_options& sampling,
                                                std::uint32_t count) {

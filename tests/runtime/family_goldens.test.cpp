@@ -246,7 +246,7 @@ TEST_CASE("stories260K tells the golden story", "[once]") {
     const generation generated =
         session.generate(ids, {.max_tokens = static_cast<std::uint32_t>(greedy.size()), .stop_at_end = false});
     CHECK(generated.ids == greedy);
-    // Behind no text the first piece still has the blank that SentencePiece puts in front of a text.
+    // Without a text in front of it the first piece still has the blank that SentencePiece puts in front of a text.
     std::string_view story = generated.text;
     if (ids.size() == 1 && story.starts_with(' ')) story.remove_prefix(1);
     CHECK(prompt["greedy_text"].get<std::string>().ends_with(story));

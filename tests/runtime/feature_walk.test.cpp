@@ -37,7 +37,7 @@ plan::planned gemma(const plan::profile& target) {
   return plan::planned::of<models::gemma3<gemma3_tiny, dtype::f16, dtype::f16, FFN>>(target, 64);
 }
 
-/// The same model planned dense, for a full walk, and for one of some features.
+/// A model planned dense, for a full walk, and for a walk of some features.
 struct walks {
   plan::planned dense, full, sparse;
   std::size_t count;
@@ -76,7 +76,7 @@ std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table
   CHECK(run.prove().kernel.empty());
   return drawn(run, count);
 }
-/// The same on the CPU.
+/// Tokens that the walked model on the CPU draws.
 std::vector<std::uint32_t> drawn(runtime::walked_model& model, const reference::walk_choice* choice,
                                  std::uint32_t count) {
   model.restart();

@@ -135,8 +135,8 @@ constexpr golden_file in_blocks[] = {
     {"qwen3-tiny", "q2_k", "gguf/qwen3-tiny-q2_k.gguf"},    {"qwen3-tiny", "q3_k", "gguf/qwen3-tiny-q3_k.gguf"},
     {"qwen3-tiny", "q5_k", "gguf/qwen3-tiny-q5_k.gguf"},    {"qwen3-tiny", "iq4_nl", "gguf/qwen3-tiny-iq4_nl.gguf"},
     {"qwen3-tiny", "iq4_xs", "gguf/qwen3-tiny-iq4_xs.gguf"}};
-/// As llama-quantize writes them: more bits for some layers' v and down, other codecs where rows are no multiple of
-/// 256.
+/// Mixes of codecs as llama-quantize writes them: more bits for v and down of some layers, other codecs where rows are
+/// no multiple of 256.
 constexpr golden_file in_mixes[] = {{"qwen3-tiny", "q4_k_m", "gguf/qwen3-tiny-q4_k_m.gguf"},
                                     {"qwen3-tiny", "q3_k_m", "gguf/qwen3-tiny-q3_k_m.gguf"},
                                     {"qwen3-tiny", "q2_k_mix", "gguf/qwen3-tiny-q2_k_mix.gguf"},

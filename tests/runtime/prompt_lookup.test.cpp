@@ -46,7 +46,7 @@ constexpr decoder_config windowed = [] {
   out.sliding_window = 48;
   return out;
 }();
-/// Its rings end at position 256.
+/// A profile whose rings end at position 256.
 constexpr plan::profile short_chunks = [] {
   auto out = plan::profiles::portable;
   out.name = "short chunks";

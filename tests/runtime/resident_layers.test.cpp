@@ -164,7 +164,7 @@ TEST_CASE("a device for which the kernel is not made gets no token of it", "[run
   runtime::executor chain(on.device, story, runtime::synthetic_weights(on.device, story), as_chain(modules), nullptr);
   CHECK(drawn(run, 0, 17, 4) == drawn(chain, 0, 17, 4));
   CHECK(generated(on.device, other.table, modules) ==
-        generated(on.device, story, as_chain(modules)));  // who generates notices nothing
+        generated(on.device, story, as_chain(modules)));  // the text is that of the chain
 }
 
 TEST_CASE("a dispatch of all layers that proves wrong in the middle of a job leaves decode the chain that it began as",
@@ -217,6 +217,6 @@ TEST_CASE("the chain takes over only where its kernels are right", "[runtime][re
     CHECK(body->run->plan_of(runtime::pass_kind::decode).resident.size() == 1);  // not the chain
     CHECK(body->history == std::vector<std::int32_t>{3, 17, 400, 17});
   }
-  CHECK(body->run->leave_resident(false));  // who asks for no proof gets none
+  CHECK(body->run->leave_resident(false));  // without a proof if none is asked for
   CHECK(body->run->plan_of(runtime::pass_kind::decode).resident.empty());
 }

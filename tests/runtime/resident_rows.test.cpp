@@ -50,8 +50,8 @@ constexpr decoder_config normed_of(std::uint32_t hidden, std::uint32_t intermedi
 // of attention to a key; two steps of columns a subgroup.
 constexpr decoder_config uneven = normed_of(2560, 2048, 8, 4, 256), two_tasks = normed_of(768, 2048, 4, 1, 256),
                          two_steps = normed_of(3840, 4096, 12, 6, 128);
-// Of many: octets of the stream that are not shared evenly, nor stages of columns, gate and up by one subgroup a tile;
-// the same shared evenly; a head to a key.
+// Many sessions: octets of the stream that are not shared evenly, nor stages of columns, gate and up by one subgroup a
+// tile; the same shared evenly; a head to a key.
 constexpr decoder_config batch_uneven = normed_of(2560, 10240, 8, 4, 256),
                          batch_even = normed_of(2048, 6144, 16, 8, 128), batch_own = normed_of(2048, 4096, 16, 16, 128);
 // Heads in pairs and alone, a workgroup with one tile of the stream and with several, columns that not all subgroups

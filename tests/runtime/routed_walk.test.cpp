@@ -52,7 +52,7 @@ TEST_CASE("predict_with_router: all experts are the full walk, bit for bit; its 
   CHECK(all.statistics.tokens == 5);
   CHECK(all.statistics.walked() == 1);
 
-  // Behind the same tokens: the more experts, the nearer.
+  // After the same tokens, more experts come nearer to the full walk.
   double before = HUGE_VAL;
   for (const std::size_t top_k : {std::size_t{1}, std::size_t{4}, std::size_t{8}}) {
     const auto some = runtime::predict_with_router(model, router, ids, 0, top_k, ternary);

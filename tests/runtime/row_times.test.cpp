@@ -36,7 +36,7 @@ TEST_CASE("the cost of a pass with drafts is measured, or in line with the neare
   measure(times, 4, 5);
   CHECK(times.cost(1, 3) == 2.5);
   CHECK(times.cost(1, 1) == 1.5);  // between 1 and 2.5
-  // Behind 4 rows: as long where the pass is over one tile of 8 rows, else longer by as much for each row.
+  // More than 4 rows take as long where the pass is over one tile of 8 rows, else longer by as much for each row.
   CHECK(times.cost(1, 5) == 2.5);
   CHECK(times.cost(1, 7) == 2.5);
   CHECK(times.cost(1, 9) == Catch::Approx(1 + 1.5 * 9 / 3));

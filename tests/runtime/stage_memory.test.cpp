@@ -32,7 +32,7 @@ struct model {
                                   shape)) {}
 };
 
-/// The same device three times, behind the shim.
+/// One device three times, behind the shim.
 std::vector<gpu::device> three_devices() {
   gpu::device_options options;
   options.entry = &faults::entry;

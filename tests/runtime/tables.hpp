@@ -14,10 +14,10 @@ const intaglio::plan::table& fable_short_table();
 /// conformance/bitnet-tiny, as the architecture bitnet-b1.58 of its GGUF files and its Hugging Face folders say it.
 const intaglio::plan::table& bitnet_tiny_table();
 const intaglio::plan::table& bitnet_tiny_portable_table();
-/// The same as the architecture bitnet says it: SiLU and f32 activations.
+/// conformance/bitnet-tiny as the architecture bitnet says it: SiLU and f32 activations.
 const intaglio::plan::table& bitnet_tiny_silu_table();
 const intaglio::plan::table& bitnet_tiny_silu_portable_table();
-/// The same with embedding and head in f32, which holds what comes out of Q6_K.
+/// conformance/bitnet-tiny with embedding and head in f32, which holds what comes out of Q6_K.
 const intaglio::plan::table& bitnet_tiny_silu_f32_table();
 const intaglio::plan::table& bitnet_tiny_silu_f32_portable_table();
 /// bitnet_tiny with a head of its own.

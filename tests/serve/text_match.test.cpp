@@ -106,7 +106,7 @@ plain_grammar any_grammar(std::mt19937& random) {
   return out;
 }
 
-/// Of this process on a processor: others on the machine do not count.
+/// CPU time of this process: other processes on the machine do not count.
 double milliseconds_since(std::clock_t start) {
   return static_cast<double>(std::clock() - start) * 1000.0 / CLOCKS_PER_SEC;
 }

@@ -22,7 +22,7 @@ constexpr auto last_of = [](const shader::expression& e) { return e.steps[e.size
 
 static_assert(shader::element_wise<shader::silu> && shader::element_wise<swiglu_7> && !shader::element_wise<int> &&
               !shader::element_wise<activation>);
-// Of a function of the gate alone the product with `up` is the last step.
+// The last step of a function of the gate alone is the product with `up`.
 static_assert(last_of(expression_of<shader::silu>).what == operation::multiply);
 static_assert(expression_of<shader::silu>.steps[last_of(expression_of<shader::silu>).of[1]].what == operation::up);
 static_assert(expression_of<shader::relu_squared>.size == 6 && expression_of<shader::relu_squared>.name == "relu2");

@@ -122,7 +122,7 @@ enum decoration_number : std::uint32_t {
   decoration_built_in = 11,
   decoration_offset = 35
 };
-/// Of GLSL.std.450.
+/// Instructions of GLSL.std.450.
 enum extended : std::uint32_t {
   round_even = 2,
   f_abs = 4,
@@ -319,7 +319,7 @@ inline bool compute_wide(std::uint32_t code, std::uint64_t a, std::uint64_t b, s
   }
   return true;
 }
-/// Of GLSL.std.450, by component.
+/// Computes an instruction of GLSL.std.450, by component.
 inline bool compute_extended(std::uint32_t which, std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t& y) {
   switch (which) {
     case round_even:

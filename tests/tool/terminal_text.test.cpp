@@ -17,7 +17,7 @@ using intaglio::tool::markdown_lines;
 using intaglio::tool::terminal_text;
 using intaglio::tool::wrapped;
 
-/// As much of a terminal as terminal_text asks for: lines, of which the last `rows` can be written over.
+/// The part of a terminal that terminal_text needs: lines, of which the last `rows` can be written over.
 class screen {
  public:
   screen(std::size_t columns, std::size_t rows) : columns_(columns), rows_(rows) {}
