@@ -18,6 +18,7 @@ static_assert(family_named("qwen3")->head_norms && !family_named("qwen3")->norms
 static_assert(family_named("qwen2")->qkv_biases && !family_named("qwen2")->head_norms);
 static_assert(family_named("qwen3_vl_text")->type == architecture::qwen3);
 static_assert(family_with(&family::gguf_names, "qwen3vl")->type == architecture::qwen3);
+static_assert(family_with(&family::gguf_names, "qwen3vlmoe")->type == architecture::qwen3moe);
 static_assert(family_with(&family::gguf_names, "qwen2vl")->type == architecture::qwen2);
 static_assert(family_named("mix") == nullptr && family_named("") == nullptr &&
               family_named("llama mistral") == nullptr);

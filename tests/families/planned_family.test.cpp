@@ -154,6 +154,8 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::olmo2_7b, dtype::q4_0>();
   check_in<models::olmo2_13b, dtype::q4_k>();
   check_in<models::olmo2_32b, dtype::q8_0>();
+  check_in<models::olmo3_7b, dtype::q4_k>();
+  check_in<models::olmo3_32b, dtype::q8_0>();
   check_in<models::lfm2_350m, dtype::bf16>();
   check_in<models::lfm2_700m, dtype::q8_0>();
   check_in<models::lfm2_12b, dtype::q4_k>();

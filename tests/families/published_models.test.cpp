@@ -109,6 +109,8 @@ constexpr std::array counted_models{
     counted_model{"qwen35_27b", 26'895'998'464},
     counted_model{"olmo2_13b", 13'716'198'400},
     counted_model{"olmo2_32b", 32'234'279'936},
+    counted_model{"olmo3_7b", 7'298'011'136},
+    counted_model{"olmo3_32b", 32'233'522'176},
     counted_model{"nemotron_nano_12b_v2", 12'310'001'152},
     counted_model{"bitnet_embedding_06b", 596'336'640},
     counted_model{"glm_4_9b_chat", 9'399'951'360},

@@ -260,8 +260,8 @@ TEST_CASE("checkpoint_gguf: a window of a family without windows is refused or i
   const auto image = [](const std::string& model) {
     return gguf_image::of(conformance(model, "conformance2", "confgen2.py") / ("gguf/" + model + "-bf16.gguf"));
   };
-  CHECK_THAT(refusal(image("olmo2-tiny"), [](auto& i) { i.set("olmo2.attention.sliding_window", std::uint32_t{32}); }),
-             ContainsSubstring("olmo2.attention.sliding_window': expected 0: olmo2 has no windows here, found 32"));
+  CHECK_THAT(refusal(image("lfm2-tiny"), [](auto& i) { i.set("lfm2.attention.sliding_window", std::uint32_t{32}); }),
+             ContainsSubstring("lfm2.attention.sliding_window': expected 0: lfm2 has no windows here, found 32"));
   const auto qwen =
       edited(image("qwen2-tiny"), [](auto& i) { i.set("qwen2.attention.sliding_window", std::uint32_t{32}); });
   CHECK(qwen.config().sliding_window == 0);

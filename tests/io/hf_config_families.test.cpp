@@ -57,6 +57,38 @@ TEST_CASE("hf_config: of text alone a Qwen-VL is a Qwen2 or a Qwen3") {
   const auto second = read(R"({"model_type":"qwen2_5_vl",)" + sizes + sections + R"("mrope"}})");
   CHECK((second.config == plain("qwen2").config && second.warnings.empty()));
   CHECK_THAT(refusal(R"({"model_type":"qwen2",)" + sizes + sections + R"("mrope"}})"), ContainsSubstring("mrope"));
+  const std::string experts = R"(,"moe_intermediate_size":64,"num_experts":8,"num_experts_per_tok":2)";
+  const auto mixture = read(R"({"model_type":"qwen3_vl_moe","vision_config":{},"text_config":{)"
+                            R"("model_type":"qwen3_vl_moe_text",)" +
+                            sizes + experts + sections + R"("default"}}})");
+  CHECK(mixture.config == read(R"({"model_type":"qwen3_moe",)" + sizes + experts + "}").config);
+  CHECK(mixture.warnings.empty());
+}
+
+TEST_CASE("hf_config: an OLMo 3 has windows, whose rotation is not scaled") {
+  const auto with = [](const std::string& type, const std::string& fields) {
+    return R"({"model_type":")" + type +
+           R"(","hidden_size":256,"intermediate_size":512,"num_hidden_layers":4,"num_attention_heads":4,)"
+           R"("vocab_size":1000,"max_position_embeddings":512,"rms_norm_eps":1e-6)" +
+           fields + "}";
+  };
+  const std::string yarn = R"("rope_type":"yarn","factor":8,"original_max_position_embeddings":64)";
+  const auto third = read(with("olmo3", R"(,"sliding_window":32,"rope_theta":500000,"rope_scaling":{)" + yarn + "}"));
+  CHECK((third.config.sliding_window == 32 && third.config.sliding_window_pattern == 4));
+  CHECK((third.config.rope().scaling.factor == 8 && third.config.local_rope() == rope_parameters{500'000.f}));
+  CHECK(third.warnings.empty());
+  const auto kinds = [&](const std::string& window) {
+    return with("olmo3", R"(,"sliding_window":32,"rope_parameters":{"full_attention":{"rope_theta":500000,)" + yarn +
+                             R"(},"sliding_attention":{)" + window + "}}");
+  };
+  CHECK(read(kinds(R"("rope_type":"default","rope_theta":500000)")).config == third.config);
+  CHECK_THAT(refusal(kinds(R"("rope_type":"default","rope_theta":10000)")),
+             ContainsSubstring("expected 500000 as in full_attention, found 10000"));
+  CHECK_THAT(refusal(kinds(yarn)), ContainsSubstring("expected default"));
+  CHECK_THAT(refusal(with("olmo3", "")), ContainsSubstring("sliding_window: expected a number, found nothing"));
+  const auto second = read(with("olmo2", R"(,"sliding_window":null)"));
+  CHECK((second.config.sliding_window == 0 && second.config.rope_local_base_freq == 0));
+  CHECK_THAT(refusal(with("olmo2", R"(,"sliding_window":32)")), ContainsSubstring("an OLMo 2 has no windows"));
 }
 
 TEST_CASE("hf_config: layers without rotation come every n-th, as SmolLM3 states them") {

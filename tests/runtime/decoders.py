@@ -57,7 +57,7 @@ class Decoder:
 
     def base(self):
         """The base of the angles; a Hunyuan's is larger by a power of alpha."""
-        rope = self.text.get("rope_parameters", self.text)
+        rope = self.rope()
         alpha = (self.text.get("rope_scaling") or {}).get("alpha", 1.0)
         return float(rope["rope_theta"]) * alpha ** (WIDE / (WIDE - 2))
 
@@ -169,15 +169,19 @@ class Decoder:
     def norm(self, x, weight, eps=None):
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + self.eps) * (weight + self.traits.get("addend", 0))
 
-    def turn(self, x):
+    def rope(self, windowed=False):
+        """The rotation of layers with a window, or of the others."""
+        return self.text.get("rope_parameters", self.text)
+
+    def turn(self, x, windowed=False):
         """Rotates the first channels of [tokens, heads, width], i with i + half."""
-        rope = self.text.get("rope_parameters", self.text)
+        rope = self.rope(windowed)
         part = int(WIDE * self.text.get("partial_rotary_factor", rope.get("partial_rotary_factor", 1.0)))
         half = part // 2
         of = {"yarn": yarn, "llama3": llama3, "longrope": longrope}.get(rope.get("rope_type"))
         angles = np.arange(len(x))[:, None] * (
             of(rope, part) if of else self.base() ** (-np.arange(half) / half))
-        cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
+        cos, sin = (f(angles)[:, None] * rope.get("attention_factor", 1.0) for f in (np.cos, np.sin))
         if self.traits.get("neighbours"):
             a, b = x[..., :part:2], x[..., 1:part:2]
             turned = np.stack([a * cos - b * sin, b * cos + a * sin], -1).reshape(*x.shape[:-1], part)
@@ -197,8 +201,9 @@ class Decoder:
     def attention(self, x, p, w, layer=0):
         q, k, v = (x @ w[p + n + "_proj.weight"].T + w.get(p + n + "_proj.bias", 0) for n in "qkv")
         window = self.text.get("sliding_window") or 0
-        turns = not window or self.text["layer_types"][layer] == "sliding_attention"
-        window = window if turns else 0
+        windowed = bool(window) and self.text["layer_types"][layer] == "sliding_attention"
+        turns = windowed or not window or self.traits.get("globals_turn")
+        window = window if windowed else 0
         gate = None
         if self.traits.get("gate"):
             q, gate = np.split(q.reshape(len(x), HEADS, 2 * WIDE), 2, -1)
@@ -211,7 +216,7 @@ class Decoder:
         if norms == "heads":
             q, k = self.norm(q, w[p + "q_norm.weight"]), self.norm(k, w[p + "k_norm.weight"])
         if turns:
-            q, k = self.turn(q), self.turn(k)
+            q, k = self.turn(q, windowed), self.turn(k, windowed)
         if norms == "turned":
             q, k = (self.norm(y, w[f"{p}{name}.weight"]) for y, name in zip((q, k), self.norm_names()))
         y, group = np.zeros_like(q), HEADS // KV_HEADS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Decoders whose layers are put together of those of other families, from folders, from GGUF and converted, against
-// numpy in float64 (decoders.py, logistic_decoders.py).
+// numpy in float64 (decoders.py, later_decoders.py, logistic_decoders.py).
 #include <algorithm>
 #include <array>
 #include <catch2/catch_test_macros.hpp>
@@ -27,16 +27,18 @@ using namespace intaglio::testing;
 
 namespace {
 
-constexpr std::array tiny_decoders{
-    "granitemoe", "granitemoeshared", "granite4", "olmoe",       "qwen35moe",    "lfm2moe",           "gemma",
-    "arcee",      "seed_oss",         "exaone4",  "exaone4_all", "qwen2moe",     "ernie4_5",          "ministral3",
-    "glm4moe",    "glm4moe_air",      "glm4",     "hunyuan",     "ernie4_5_moe", "ernie4_5_moe_alone"};
+constexpr std::array tiny_decoders{"olmo3",    "olmo3_kinds",  "qwen3vlmoe",        "granitemoe",  "granitemoeshared",
+                                   "granite4", "olmoe",        "qwen35moe",         "lfm2moe",     "gemma",
+                                   "arcee",    "seed_oss",     "exaone4",           "exaone4_all", "qwen2moe",
+                                   "ernie4_5", "ministral3",   "glm4moe",           "glm4moe_air", "glm4",
+                                   "hunyuan",  "ernie4_5_moe", "ernie4_5_moe_alone"};
 
 /// Folder of the models and their logits, made once.
 const std::filesystem::path& made() {
   static const temporary_folder folder;
   static const std::filesystem::path out = [] {
-    for (const char* script : {"tests/runtime/decoders.py", "tests/runtime/logistic_decoders.py"})
+    for (const char* script :
+         {"tests/runtime/decoders.py", "tests/runtime/later_decoders.py", "tests/runtime/logistic_decoders.py"})
       run_python(script, {(folder / "models").string()});
     io::convert_options options;
     options.codec = dtype::f32;

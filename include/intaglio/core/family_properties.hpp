@@ -55,6 +55,7 @@ struct family {
   bool windows = false;               ///< config.json's sliding_window is the window of all layers
   std::uint32_t window_interval = 0;  ///< default: every n-th layer sees all positions; 0: none does
   bool needs_window = false;          ///< with window_interval: models without a window are refused
+  bool unscaled_windows = false;      ///< the rotation of layers with a window has the model's base and no scaling
   std::uint32_t default_window = 0;   ///< the window of families with window_interval where files have no value
   bool fused = false;                 ///< files have q, k and v as one matrix, and gate and up
   bool fused_qkv = false;             ///< files have q, k and v as one matrix, but not gate and up

@@ -149,6 +149,12 @@ inline void trace_llama_or_mixtral(ir::trace& t, const decoder_config& c, const 
   else trace_llama<>(t, c, types);
 }
 
+/// The layers of an OLMo 2 or, with windows, of an OLMo 3.
+inline void trace_olmo2(ir::trace& t, const decoder_config& c, const weight_types& types) {
+  if (c.sliding_window == 0) models::olmo2_graph<any_codec>(c, types.head, types.embedding).forward(t);
+  else models::olmo3_graph<any_codec>(c, graph::full(c), types.head, types.embedding).forward(t);
+}
+
 /// The layers of an EXAONE 4. A model without windows has layers of one kind.
 inline void trace_exaone4(ir::trace& t, const decoder_config& c, const weight_types& types) {
   if (c.sliding_window == 0)
@@ -171,7 +177,7 @@ inline constexpr auto graph_rows = std::to_array<graph_row>({
     {architecture::qwen2, trace_llama<graph::qk_norm::none, graph::qkv_bias::added>},
     {architecture::smollm3, trace_llama<>},
     {architecture::granite, trace_llama<>},
-    {architecture::olmo2, trace_headed<models::olmo2_graph<any_codec>>},
+    {architecture::olmo2, trace_olmo2},
     {architecture::phi3, trace_llama<>},
     {architecture::lfm2, trace_headed<models::lfm2_graph<any_codec>>},
     {architecture::gemma2, trace_tied<models::gemma2_graph<any_codec>>},

@@ -109,6 +109,8 @@ inline constexpr std::array published_models{
     coded_entry<models::olmo2_7b>(),
     coded_entry<models::olmo2_13b>(),
     coded_entry<models::olmo2_32b>(),
+    coded_entry<models::olmo3_7b>(),
+    coded_entry<models::olmo3_32b>(),
     coded_entry<models::phi_4>(),
     coded_entry<models::phi_4_mini>(),
     coded_entry<models::phi_35_mini>(),

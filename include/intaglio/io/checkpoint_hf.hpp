@@ -66,6 +66,7 @@ class hf_tensor_collector {
                             shape_text(tensor.shape));
     if (tensor.shape.size() == 3 && !tensor.contiguous())
       return builder_.fault("strides of " + shown + ": expected those of elements in a row");
+    if (all_experts && add_transposed_experts(tensor, file, *name)) return;
     checkpoint_tensor out;
     out.stored_name = tensor.name;
     out.dimensions = static_cast<std::uint32_t>(tensor.shape.size());
@@ -239,6 +240,20 @@ class hf_tensor_collector {
       if (its->coded()) add_coded_experts(tensor, file, *its, name, part);
       else builder_.add(its->plain_tensor(tensor, file, name, part));
     }
+  }
+  /// Adds matrices of all experts of a layer of a Qwen3-VL, whose files hold each transposed, and gate's in front of
+  /// up's. @param name "blk.3.ffn_gate_up_exps.weight"  @return false for another model or shape
+  [[gnu::cold]] bool add_transposed_experts(const folder_tensor& tensor, const mapped_file* file,
+                                            std::string_view name) {
+    if (!config_.model_type.starts_with("qwen3_vl_moe")) return false;
+    auto its =
+        joined_experts::of(config_.config, name.find(".ffn_down_exps.") == name.npos ? "gate_up_proj" : "down_proj");
+    if (!its || tensor.shape != its->shape()) return false;
+    its->alternating = false;
+    for (std::uint64_t part = 0; part < its->parts; ++part)
+      builder_.add(
+          its->plain_tensor(tensor, file, its->name(std::string(name.substr(0, name.find(".ffn_"))), part), part));
+    return true;
   }
   /// Notes the codes or the scales of a matrix in MXFP4, which are two tensors of a folder.
   void add_coded_experts(const folder_tensor& tensor, const mapped_file* file, const joined_experts& its,

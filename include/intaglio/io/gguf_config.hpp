@@ -237,6 +237,9 @@ class gguf_config : public gguf_mixtures {
       neutral = 1.f / std::sqrt(static_cast<float>(config_.attention_scalar())), absent = 0.f;
       if (std::fabs(found - neutral) <= 1e-5f * neutral) return;
     }
+    if (const float yarn = config_.rope_scaling.attention_factor; family_of(config_.model_type).unscaled_windows)
+      if (rule.use == gguf_key_use::longrope || rule.use == gguf_key_use::yarn_factor)
+        if (config_.rope_scaling.type == rope_type::yarn && std::fabs(found - yarn) <= 1e-5f * yarn) return;
     if (found != neutral && found != absent)
       refuse(stored.key, number_text(neutral) + (absent != neutral ? " or " + number_text(absent) : ""),
              number_text(found));

@@ -26,7 +26,8 @@ enum class gguf_key_use : std::uint8_t {
   neutral,           ///< a number that must be `neutral` or `absent`; both change nothing
   neutral_head_dim,  ///< a number that must be head_dim
   neutral_scale,     ///< a factor of attention scores: 0, or 1 / sqrt(head_dim); read where the family has multipliers
-  longrope,          ///< as `neutral`; read where the file has factors of longrope
+  longrope,          ///< as `yarn_factor`; read where the file has factors of longrope
+  yarn_factor,       ///< as `neutral`; with unscaled_windows also YaRN's factor of sines, as converters write it
   streams,           ///< as `neutral`; read in families with parallel streams
   layer_inputs,      ///< as `neutral`; read where layers have kinds, or in families with parallel streams
   multiplier,        ///< as `neutral`; read where the family has multipliers
@@ -140,7 +141,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"rope.scaling.attn_factor", gguf_key_use::longrope, 1.f, 0.f},
     {"rope.scaling.alpha", gguf_key_use::neutral, 1.f, 0.f},
     {"rope.scaling.yarn_ext_factor", gguf_key_use::neutral, 0.f, -1.f},
-    {"rope.scaling.yarn_attn_factor", gguf_key_use::neutral, 1.f, 0.f},
+    {"rope.scaling.yarn_attn_factor", gguf_key_use::yarn_factor, 1.f, 0.f},
     {"rope.scaling.yarn_log_multiplier", gguf_key_use::yarn_share},
     {"leading_dense_block_count", gguf_key_use::scored_router},
     {"interleave_moe_layer_step", gguf_key_use::neutral, 1.f, 0.f},

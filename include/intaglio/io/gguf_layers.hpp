@@ -196,6 +196,8 @@ class gguf_layers : public gguf_recurrences {
              std::to_string(config_.sliding_window));
     if (config_.sliding_window_pattern == 1)  // every layer sees all positions
       config_.sliding_window = config_.sliding_window_pattern = 0;
+    if (family_of(config_.model_type).unscaled_windows && config_.sliding_window != 0)
+      config_.rope_local_base_freq = config_.rope_theta;
     // No key states this: llama.cpp recognises the 27B models, whose scores are scaled otherwise, by their layers.
     if (is_gemma(config_.model_type) && config_.num_hidden_layers == (gemma ? 62u : 46u))
       config_.query_pre_attn_scalar = config_.hidden_size / config_.num_attention_heads;

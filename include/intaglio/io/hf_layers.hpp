@@ -189,6 +189,18 @@ class hf_layers : public hf_rope {
       document_.refuse("sliding_window", "none where all layers see all positions", std::to_string(c.sliding_window));
     if (c.sliding_window_pattern == 1 && !family_of(c.model_type).kinds_of_layers)
       c.sliding_window = c.sliding_window_pattern = 0;
+    if (family_of(c.model_type).unscaled_windows && c.sliding_window != 0) read_unscaled_windows(text);
+  }
+
+  /// Reads the rotation of layers with a window: that of the others without their scaling.
+  [[gnu::cold]] void read_unscaled_windows(const json_place& text) {
+    decoder_config& c = out_.config;
+    c.rope_local_base_freq = c.rope_theta;
+    const json_place local = text["rope_parameters"]["sliding_attention"];
+    if (!local.present()) return;
+    expect_type(local, "default");
+    if (const json_place theta = local["rope_theta"]; theta.present() && theta.real() != c.rope_theta)
+      theta.refuse(number_text(c.rope_theta) + " as in full_attention");
   }
 
   /// Refuses windows of the last layers.

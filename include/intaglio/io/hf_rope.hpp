@@ -31,6 +31,8 @@ inline constexpr auto default_rotations = std::to_array<default_rotation>({
     {"qwen2_5_vl_text", 1e6},
     {"qwen3_vl", 0},
     {"qwen3_vl_text", 0},
+    {"qwen3_vl_moe", 0},
+    {"qwen3_vl_moe_text", 0},
     {"cohere", 0},
     {"exaone", 0},
     {"gpt_oss", 150'000,

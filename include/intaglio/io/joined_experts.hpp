@@ -39,7 +39,9 @@ inline std::vector<tensor_piece> pieces_of(const folder_tensor& tensor, const ma
 /// A tensor that joins the matrices of all experts of a layer, as transformers names it: gate_up_proj or down_proj, as
 /// numbers, as a bias, or as the codes or the scales of MXFP4.
 struct joined_experts {
-  bool both = false;                                            ///< gate and up, whose rows alternate
+  bool both = false;                                            ///< gate and up
+  bool alternating = true;                                      ///< rows of gate and up alternate; else all of gate's
+                                                                ///< are in front of up's
   bool blocks = false, scales = false, bias = false;            ///< codes of MXFP4, scales of MXFP4, a bias
   std::uint64_t experts = 0, parts = 1, rows = 0, columns = 0;  ///< parts: matrices of an expert, each [rows, columns]
 
@@ -77,7 +79,7 @@ struct joined_experts {
   /// A part of a tensor of numbers, with strides: the file has each matrix transposed.
   checkpoint_tensor plain_tensor(const folder_tensor& tensor, const mapped_file* file, const std::string& called,
                                  std::uint64_t part) const {
-    const std::uint64_t element = info(*tensor.type).block_bytes;
+    const std::uint64_t element = info(*tensor.type).block_bytes, first = alternating ? part : part * rows;
     checkpoint_tensor out;
     out.stored_name = tensor.name;
     out.dimensions = bias ? 1 : 3;
@@ -92,11 +94,11 @@ struct joined_experts {
                      .column_stride = parts}};
     for (std::uint64_t e = 0; !bias && e < experts; ++e)
       out.pieces.push_back({.file = file,
-                            .offset = tensor.offset + (e * columns * parts * rows + part) * element,
+                            .offset = tensor.offset + (e * columns * parts * rows + first) * element,
                             .row0 = e * rows,
                             .rows = rows,
                             .columns = columns,
-                            .row_stride = parts,
+                            .row_stride = alternating ? parts : 1,
                             .column_stride = parts * rows});
     return out;
   }

@@ -71,6 +71,8 @@ inline constexpr auto required_values = std::to_array<required_value>({
     {"afmoe", "score_func", R"("sigmoid")"},
     {"afmoe", "num_expert_groups", "1"},
     {"afmoe", "num_limited_groups", "1"},
+    {"olmo2", "sliding_window", "none: an OLMo 2 has no windows"},
+    {"olmo3", "sliding_window", "", true},
     {"chatglm", "rmsnorm", "true"},                      // false: LayerNorms
     {"chatglm", "post_layer_norm", "true"},              // false: no norm behind the last layer
     {"chatglm", "multi_query_attention", "true", true},  // false: another number of key heads

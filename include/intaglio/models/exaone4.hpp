@@ -12,17 +12,9 @@ namespace intaglio::models {
 template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn>
 constexpr auto exaone4_graph(const decoder_config& c, dtype head, dtype embedding_type) {
   using namespace intaglio::graph;
-  constexpr qk_norm norm = qk_norm::rms;
   attention_reach standing = full(c);
   standing.rope.no_rope_interval = 1;
-  // clang-format off
-  return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type}
-       | repeat(c.num_hidden_layers, every(c.sliding_window_pattern, olmo2_block<W, FFN, norm>(c, sliding(c)),
-                                              olmo2_block<W, FFN, norm>(c, standing)))
-       | rms_norm{"output_norm.weight", c.rms_norm_eps}
-       | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
-                 c.tie_word_embeddings ? embedding_type : head};
-  // clang-format on
+  return olmo3_graph<W, FFN, qk_norm::rms>(c, standing, head, embedding_type);
 }
 
 /// The type of a model.

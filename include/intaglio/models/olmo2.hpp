@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // OLMo 2: the sublayers of a block read the stream unnormalised and have norms behind them; q and k are normalised over
-// all heads at once. Source: transformers, models/olmo2; OLMo 2 report 2025 ("2 OLMo 2 Furious"); values from the
-// published config.json.
+// all heads at once. OLMo 3 has windows in three of four layers, whose rotation is not scaled. Source: transformers,
+// models/olmo2, olmo3; OLMo 2 report 2025 ("2 OLMo 2 Furious"); values from the published config.json.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -43,6 +43,22 @@ constexpr auto olmo2_graph(const decoder_config& c, dtype head, dtype embedding_
   // clang-format on
 }
 
+/// The layers of an OLMo 3, or of an EXAONE 4 with windows, for a model type and for plans that are made at run time.
+/// @param whole reach of the layers that see all positions
+template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::rms_all>
+constexpr auto olmo3_graph(const decoder_config& c, const graph::attention_reach& whole, dtype head,
+                           dtype embedding_type) {
+  using namespace intaglio::graph;
+  // clang-format off
+  return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type}
+       | repeat(c.num_hidden_layers, every(c.sliding_window_pattern, olmo2_block<W, FFN, Norm>(c, sliding(c)),
+                                              olmo2_block<W, FFN, Norm>(c, whole)))
+       | rms_norm{"output_norm.weight", c.rms_norm_eps}
+       | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
+                 c.tie_word_embeddings ? embedding_type : head};
+  // clang-format on
+}
+
 /// The type of a model.
 /// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam FFN as for llama
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H,
@@ -50,7 +66,10 @@ template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_
 struct olmo2 {
   static constexpr const decoder_config& config = c;
 
-  static constexpr auto graph() { return olmo2_graph<W, FFN>(c, H, D); }
+  static constexpr auto graph() {
+    if constexpr (c.sliding_window == 0) return olmo2_graph<W, FFN>(c, H, D);
+    else return olmo3_graph<W, FFN>(c, intaglio::graph::full(c), H, D);
+  }
 };
 
 /// allenai/OLMo-2-0425-1B
@@ -95,6 +114,27 @@ inline constexpr decoder_config olmo2_32b_config = [] {
   c.num_key_value_heads = 8;
   return c;
 }();
+/// allenai/Olmo-3-1025-7B
+inline constexpr decoder_config olmo3_7b_config = [] {
+  decoder_config c = olmo2_7b_config;
+  c.vocab_size = 100'278;
+  c.max_position_embeddings = 65'536;
+  c.rope_scaling = {rope_type::yarn, 8.f, 1.f, 32.f, 8192, 1.2079441541679836f};
+  c.sliding_window = 4096;
+  c.sliding_window_pattern = 4;
+  c.rope_local_base_freq = c.rope_theta;
+  return c;
+}();
+/// allenai/Olmo-3-1125-32B
+inline constexpr decoder_config olmo3_32b_config = [] {
+  decoder_config c = olmo3_7b_config;
+  c.hidden_size = 5120;
+  c.intermediate_size = 27'648;
+  c.num_hidden_layers = 64;
+  c.num_attention_heads = 40;
+  c.num_key_value_heads = 8;
+  return c;
+}();
 /// allenai/OLMo-2-0425-1B with matrices of codec W.
 template <dtype W = dtype::bf16>
 struct olmo2_1b : olmo2<olmo2_1b_config, W> {
@@ -114,6 +154,16 @@ struct olmo2_13b : olmo2<olmo2_13b_config, W> {
 template <dtype W = dtype::bf16>
 struct olmo2_32b : olmo2<olmo2_32b_config, W> {
   static constexpr std::string_view name = "olmo2_32b";
+};
+/// allenai/Olmo-3-1025-7B with matrices of codec W.
+template <dtype W = dtype::bf16>
+struct olmo3_7b : olmo2<olmo3_7b_config, W> {
+  static constexpr std::string_view name = "olmo3_7b";
+};
+/// allenai/Olmo-3-1125-32B with matrices of codec W.
+template <dtype W = dtype::bf16>
+struct olmo3_32b : olmo2<olmo3_32b_config, W> {
+  static constexpr std::string_view name = "olmo3_32b";
 };
 
 }  // namespace intaglio::models
