@@ -35,7 +35,13 @@ inline constexpr auto absent_families = std::to_array<absent_family>({
     {"mamba mamba2 falcon_mamba rwkv6 rwkv7", "layers that are all recurrent, without attention"},
     {"jamba bamba", "Mamba in layers of other kinds"},
     {"mistral4", "queries scaled by their position"},
-    {"gpt_neo", "tensors under names of their own"},
+    {"gpt_neo distilbert", "tensors under names of their own"},
+    {"opt", "ReLU in FFNs"},
+    {"phimoe", "LayerNorms in a mixture of experts"},
+    {"smallthinker", "a router in front of attention"},
+    {"kimi_linear kimi-linear", "delta rules whose channels have a decay each, and latent attention (MLA)"},
+    {"mimo_v2_flash mimo2 step3p5 step35", "layers with a window that have other heads than the others"},
+    {"mpnet deberta-v2", "attention biased by relative positions"},
 });
 
 /// The error texts for a file of an unknown family. @return expected and found
