@@ -100,6 +100,22 @@ TEST_CASE("checkpoint_hf: a head in the folder is one where the config does not 
   folder.config["tie_word_embeddings"] = true;
   CHECK(folder.open().config().tie_word_embeddings);
   CHECK(folder.open().find("output.weight") == nullptr);
+  const std::string ignored =
+      folder.made.path().string() + ": output.weight is ignored: the model's head is its embedding";
+  CHECK(folder.open().warnings().back() == ignored);
+  bytes others = rows;
+  for (std::byte& each : others) each ^= std::byte{1};
+  folder.remove("lm_head.weight");
+  folder.put("lm_head.weight", embedding["dtype"].get<std::string>().c_str(),
+             embedding["shape"].get<std::vector<std::uint64_t>>(), others);
+  CHECK(folder.open().warnings().back() == ignored + ", which has other values");
+}
+
+TEST_CASE("checkpoint_hf: an adapter beside the model is named", "[checkpoint]") {
+  const hf_folder folder;
+  write_text(folder.made / "adapter_config.json", "{}");
+  CHECK_THAT(folder.open().warnings().front(),
+             ContainsSubstring("the adapter beside the model, of adapter_config.json, is not applied"));
 }
 
 TEST_CASE("checkpoint_hf: a model without a head, whose names begin with nothing", "[checkpoint]") {

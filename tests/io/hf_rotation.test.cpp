@@ -54,3 +54,49 @@ TEST_CASE("hf_config: newer names and constants of known keys are read") {
   CHECK_THAT(refusal(of_family("glm4_moe", R"("num_mtp_layers":1,"num_nextn_predict_layers":2)")),
              ContainsSubstring("num_mtp_layers and num_nextn_predict_layers: expected one value"));
 }
+
+TEST_CASE("hf_config: what says how heads turn is one value, wherever it is stated") {
+  const auto refused = [](const std::string& fields) { return refusal(of_family("llama", fields)); };
+  CHECK(read(of_family("llama", R"("rope_scaling":{"rope_type":"linear","factor":2,"rope_theta":5e5})"))
+            .config.rope_theta == 5e5f);
+  CHECK_THAT(refused(R"("rope_theta":1e4,"rope_scaling":{"rope_type":"linear","factor":2,"rope_theta":5e5})"),
+             ContainsSubstring("rope_theta and rope_scaling.rope_theta: expected one value, found 10000 and 500000"));
+  CHECK_THAT(refused(R"("rope_scaling":{"rope_theta":1e4},"rope_parameters":{"rope_theta":5e5})"),
+             ContainsSubstring("rope_scaling.rope_theta and rope_parameters.rope_theta: expected one value"));
+  // Kinds of layers, which rope_parameters alone has, and only in families whose layers turn in two ways.
+  CHECK_THAT(refused(R"("rope_scaling":{"full_attention":{"rope_type":"linear","factor":4}})"),
+             ContainsSubstring("rope_scaling.full_attention: expected none"));
+  CHECK_THAT(refused(R"("rope_parameters":{"sliding_attention":{"rope_theta":5e5}})"),
+             ContainsSubstring("rope_parameters.sliding_attention: expected none"));
+  CHECK_THAT(refused(R"("rope_parameters":{"rope_type":"linear","factor":4,"full_attention":{"rope_theta":1e4}})"),
+             ContainsSubstring("rope_parameters.rope_type: expected default, found 'linear'"));
+  CHECK_THAT(refusal(of_family("gemma3_text", R"("rope_local_base_freq":1e4,)"
+                                              R"("rope_parameters":{"sliding_attention":{"rope_theta":2e4}})")),
+             ContainsSubstring("rope_local_base_freq and rope_parameters.sliding_attention.rope_theta"));
+  // The part of a head that turns.
+  const auto phi = [](const std::string& fields) { return of_family("phi3", fields); };
+  CHECK(
+      read(phi(R"("rope_scaling":{"rope_type":"linear","factor":2,"partial_rotary_factor":0.5})")).config.rotary_dim ==
+      8);
+  CHECK_THAT(refusal(phi(R"("partial_rotary_factor":0.5,"rope_parameters":{"partial_rotary_factor":0.25})")),
+             ContainsSubstring("partial_rotary_factor and rope_parameters.partial_rotary_factor: expected one value"));
+}
+
+TEST_CASE("hf_config: a key that another one contradicts, or that only other families have, is not left out") {
+  CHECK_THAT(refusal(of_family("qwen2", R"("use_sliding_window":true)")),  // transformers' window is 4096 then
+             ContainsSubstring("use_sliding_window: expected false, found true"));
+  CHECK(read(of_family("qwen2", R"("use_sliding_window":true,"sliding_window":null)")).config.sliding_window == 0);
+  const auto kinds = [](const std::string& each) {
+    return of_family("mistral", R"("sliding_window":null,"layer_types":[)" + each + "," + each + "," + each + "]");
+  };
+  CHECK(read(kinds(R"("full_attention")")).config.sliding_window == 0);
+  for (const char* other : {R"("sliding_attention")", R"("linear_attention")"})
+    CHECK_THAT(refusal(kinds(other)), ContainsSubstring("layer_types[0]: expected full_attention"));
+  CHECK_THAT(refusal(of_family("qwen3", R"("attn_output_gate":true)")),
+             ContainsSubstring("attn_output_gate: expected none, found true"));
+  CHECK(read(of_family("qwen3", R"("attn_output_gate":false)")).warnings.empty());
+  CHECK_THAT(refusal(of_family("qwen3_moe", R"("num_experts":8,"num_local_experts":4)")),
+             ContainsSubstring("num_local_experts and num_experts: expected one value, found 4 and 8"));
+  CHECK_THAT(refusal(of_family("bert", R"("layer_norm_eps":1e-12,"quantization_config":{"quant_method":"fp8"})")),
+             ContainsSubstring("quantization_config.quant_method: expected none for bert, found 'fp8'"));
+}

@@ -82,7 +82,9 @@ class checkpoint_builder {
       tensor.role = rule.role;
       if (!judge(tensor, rule)) continue;
       if (rule.unused) {
-        if (rule.name == "output.weight") warn(rule.name + " is ignored: the model's head is its embedding");
+        if (rule.name == "output.weight")
+          warn(rule.name + " is ignored: the model's head is its embedding" +
+               (is_alike(tensor, out_.tensors_) ? "" : ", which has other values"));
         else if (rule.name.starts_with("blk.") && unread++ == 0) first_unread = rule.name;
       } else if (rule.role == tensor_role::factor) apply_factor(tensor);
       else out_.tensors_.push_back(std::move(tensor));
@@ -142,6 +144,20 @@ class checkpoint_builder {
       fault("type of " + name + ": expected " + accepted_types(out_.config_, rule.role) + ", found " +
             std::string(intaglio::name(stored.type)));
     return same && typed;
+  }
+
+  /// Whether a head's row in the middle is that of the embedding, the first of the tensors, or is not looked at.
+  [[gnu::cold]] static bool is_alike(const checkpoint_tensor& head, const std::vector<checkpoint_tensor>& tensors) {
+    const stored_tensor* const embedding = tensors.empty() ? nullptr : &tensors.front().stored;
+    if (embedding == nullptr || embedding->name != "token_embd.weight" || embedding->type != head.stored.type ||
+        !tensors.front().in_place() || !head.in_place())
+      return true;
+    std::vector<std::byte> row(static_cast<std::size_t>(row_bytes(head.stored.type, head.stored.columns)));
+    std::vector<std::byte> other(row.size());
+    const std::uint64_t middle = head.stored.rows / 2 * row.size();
+    head.stored.file->read(head.stored.offset + middle, row);
+    embedding->file->read(embedding->offset + middle, other);
+    return row == other;
   }
 
   /// Applies a factor: blk.N.*.scale belongs to the blk.N.*.weight just before it.

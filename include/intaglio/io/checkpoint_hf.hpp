@@ -456,6 +456,8 @@ inline checkpoint checkpoint::open_hf(const std::filesystem::path& folder, const
   for (const std::string& line : config.warnings) builder.add_warning(line);
   if (const auto path = folder / "generation_config.json"; std::filesystem::exists(path))
     for (const std::string& line : read_generation_config(path).warnings) builder.add_warning(line);
+  if (std::filesystem::exists(folder / "adapter_config.json"))
+    builder.warn("the adapter beside the model, of adapter_config.json, is not applied");
   if (config.states_biases) builder.biases_stated();
   builder.config() = config.config;
   builder.pooling() = folder_pooling(folder, builder);

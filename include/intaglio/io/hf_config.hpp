@@ -40,6 +40,7 @@ class hf_config_reader : public hf_layer_norms {
     out_.config.model_type = found->type;
     if (found->layer_norms && found->encoder) {
       read_encoder(text);
+      read_quantization(root["quantization_config"]);
       judge_keys(root, text);
       check_config(out_.config, document_.path());
       return out_;

@@ -66,7 +66,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"linear_key_head_dim", config_key_use::read, {}, has_delta_rules},
     {"linear_value_head_dim", config_key_use::read, {}, has_delta_rules},
     {"full_attention_interval", config_key_use::read, {}, has_delta_rules},
-    {"attn_output_gate"},
+    {"attn_output_gate", config_key_use::own, {}, has_delta_rules},
     {"shared_expert_intermediate_size", config_key_use::read, {}, has_shared_expert},
     {"mamba_ssm_dtype", config_key_use::harmless},        // states are f32
     {"mtp_num_hidden_layers", config_key_use::harmless},  // heads that draft tokens

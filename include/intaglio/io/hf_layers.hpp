@@ -163,7 +163,7 @@ class hf_layers : public hf_rope {
     const std::uint32_t interval = family_of(c.model_type).window_interval;
     const bool mistral = out_.model_type == "mistral", mixtral = out_.model_type == "mixtral";
     // Qwen's key of a window has no effect unless another key says so.
-    if (text["use_sliding_window"].boolean_or(false) && text["sliding_window"].present())
+    if (text["use_sliding_window"].boolean_or(false) && !text["sliding_window"].is_null())  // absent: 4096
       document_.refuse("use_sliding_window", "false", "true");
     if (family_of(c.model_type).scaled_queries && text["sliding_window"].present())
       text["sliding_window"].refuse("none");
@@ -179,6 +179,7 @@ class hf_layers : public hf_rope {
       c.sliding_window = mistral || (family_of(c.model_type).globals_stand && !family_of(c.model_type).needs_window)
                              ? 4096
                              : family_of(c.model_type).default_window;
+    if (c.sliding_window == 0) return expect_full_attention(text["layer_types"]);
     if (phi && c.sliding_window >= c.max_position_embeddings) c.sliding_window = 0;  // a window over all positions
     if (c.sliding_window == 0) return;
     for (const char* key : {"_sliding_window_pattern", "sliding_window_pattern"})

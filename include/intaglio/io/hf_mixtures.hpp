@@ -34,6 +34,7 @@ class hf_mixtures : public hf_encoder {
                                     : of.shared_experts && text["n_routed_experts"].present() ? "n_routed_experts"
                                     : mixtral || !text["num_experts"].present()               ? "num_local_experts"
                                                                                               : "num_experts"];
+      for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts"}) expect_same(text[key], count);
       c.num_local_experts = size_or(count, mixtral ? 8 : of.default_experts);
       const json_place used = text[of.moe_keys ? "moe_k" : "num_experts_per_tok"];
       c.num_experts_per_tok = size_or(used, mixtral ? 2 : of.default_experts_used);
@@ -162,7 +163,6 @@ class hf_mixtures : public hf_encoder {
   /// Checks keys of ERNIE 4.5's mixtures that may have only one value. Defaults: transformers' Ernie4_5_MoeConfig.
   [[gnu::cold]] void judge_moe_keys(const json_place& text) {
     const decoder_config& c = out_.config;
-    expect_same(text["num_experts"], text["moe_num_experts"]);
     expect_same(text["num_experts_per_tok"], text["moe_k"]);
     if (const json_place step = text["moe_layer_interval"]; step.present() && step.natural() != 1)
       step.refuse("1: experts in all layers from moe_layer_start_index on");

@@ -85,27 +85,31 @@ class hf_rope : public hf_fields {
     const family& of = family_of(out_.config.model_type);
     const bool gemma = is_gemma(of.type) && of.head_norms;
     json_place parameters = text["rope_parameters"];
-    const json_place local = parameters["sliding_attention"];
-    if (parameters["full_attention"].present()) parameters = parameters["full_attention"];
-    const json_place theta = parameters["rope_theta"].present() ? parameters["rope_theta"] : text["rope_theta"];
-    expect_same(text["rope_theta"], parameters["rope_theta"]);
+    const json_place local = parameters["sliding_attention"], older = text["rope_scaling"];
+    for (const json_place& kind : {older["full_attention"], older["sliding_attention"]})
+      if (kind.present()) kind.refuse("none: rope_parameters has the kinds of layers");
+    if (local.present() && !gemma) local.refuse("none: all layers are rotated alike");
+    if (parameters["full_attention"].present()) {
+      expect_type(parameters, "default");
+      parameters = parameters["full_attention"];
+    }
+    const json_place theta = stated_in(text, older, parameters, "rope_theta");
     out_.config.rope_theta = theta.present() ? theta.real() : default_theta();
     if (gemma) {
+      expect_same(text["rope_local_base_freq"], local["rope_theta"]);
       const json_place base = local["rope_theta"].present() ? local["rope_theta"] : text["rope_local_base_freq"];
       out_.config.rope_local_base_freq = base.present() ? base.real() : 10'000.f;
       if (local.present()) expect_type(local, "default");
     }
-    if (of.kinds_of_layers) return;  // read_kinds reads it
-    for (const json_place& place : {text, parameters})
-      if (const json_place part = place["partial_rotary_factor"]; part.present() && part.number() != 1.0)
-        read_partial_rotary(part);
-    if (const std::uint32_t part = of.default_rotary_part;
-        part != 0 && !text["partial_rotary_factor"].present() && !parameters["partial_rotary_factor"].present())
+    const json_place turning = stated_in(text, older, parameters, "partial_rotary_factor");
+    if (of.kinds_of_layers) return expect_type(older, "default");  // read_kinds reads it
+    if (turning.present() && turning.number() != 1.0) read_partial_rotary(turning);
+    if (const std::uint32_t part = of.default_rotary_part; part != 0 && !turning.present())
       out_.config.rotary_dim = out_.config.head_dim / part;
-    const json_place scaling = text["rope_scaling"].present() ? text["rope_scaling"] : parameters;
+    const json_place scaling = older.present() ? older : parameters;
     if (!scaling.present()) return;
     const std::string type = type_of(scaling);
-    if (text["rope_scaling"].present() && parameters.present()) expect_one_scaling(text["rope_scaling"], parameters);
+    if (older.present() && parameters.present()) expect_one_scaling(older, parameters);
     if (type == "default" || (type == "mrope" && out_.model_type.starts_with("qwen2_"))) return;  // for images
     if (of.ternary || of.alpha_rope) return of.alpha_rope ? read_alpha(scaling, type) : expect_type(scaling, "default");
     if (type == "dynamic") return end_at_dynamic(scaling);
@@ -135,6 +139,16 @@ class hf_rope : public hf_fields {
       out_.config.max_position_embeddings =
           (std::min)(out_.config.max_position_embeddings, out.original_max_position_embeddings);
     }
+  }
+
+  /// A number that may be in three objects, and is equal where several of them have it.
+  [[gnu::cold]] json_place stated_in(const json_place& text, const json_place& older, const json_place& newer,
+                                     const char* key) const {
+    const json_place outer = text[key], middle = older[key], inner = newer[key];
+    expect_same(outer, middle);
+    expect_same(outer, inner);
+    expect_same(middle, inner);
+    return inner.present() ? inner : middle.present() ? middle : outer;
   }
 
   /// Requires that both spellings of a scaling say the same.
