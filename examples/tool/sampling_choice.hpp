@@ -5,14 +5,21 @@
 #include "commands.hpp"
 #include "console.hpp"
 
+#include <intaglio/core/error.hpp>
+#include <intaglio/core/number_text.hpp>
 #include <intaglio/runtime/generation.hpp>
+#include <intaglio/runtime/sampling.hpp>
 
+#include <cstdint>
+#include <limits>
 #include <random>
 
 namespace intaglio::tool {
 
+/// Called before a model is loaded, which may take minutes. top_k is compared with the vocabulary later.
 /// @param temperature where none was given
 /// @param say_seed prints which seed was drawn
+/// @throws argument_error: a number outside of its range
 inline generate_options generation_of(const sampling_flags& flags, float temperature, bool say_seed) {
   generate_options out;
   out.temperature = flags.temperature.value_or(temperature);
@@ -22,6 +29,10 @@ inline generate_options generation_of(const sampling_flags& flags, float tempera
   out.repeat_penalty = flags.repeat_penalty.value_or(1.0f);
   out.gpu_idle = flags.gpu_idle;
   out.prompt_lookup_num_tokens = flags.prompt_lookup;
+  constexpr std::uint32_t any_size = std::numeric_limits<std::int32_t>::max();
+  runtime::validate(out.sampling(), any_size, any_size);
+  if (!(out.gpu_idle >= 0 && out.gpu_idle <= 0.95f))
+    throw argument_error("gpu_idle", "a share of 0 .. 0.95", number_text(out.gpu_idle));
   if (flags.seed) {
     out.seed = *flags.seed;
   } else if (out.temperature > 0) {
