@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "api_error.hpp"
+#include "uri.hpp"
 
 namespace intaglio::serve {
 namespace {
@@ -90,8 +91,10 @@ schema_place schema_words::target(const json& reference, const std::string& at) 
   if (!reference.is_string()) refuse(at + ".$ref", "expected a text");
   const std::string path = reference.get<std::string>();
   if (path != "#" && !path.starts_with("#/")) refuse(at + ".$ref", "expected a place in this document: '#/...'");
+  // A pointer in a URI has %XX for some characters: "#/%24defs/a".
+  const std::string pointer = decoded_path(path.substr(1)).value_or(path.substr(1));
   try {
-    return {&root_.at(json::json_pointer(path.substr(1))), where_ + path.substr(1)};
+    return {&root_.at(json::json_pointer(pointer)), where_ + pointer};
   } catch (const json::exception&) { refuse(at + ".$ref", "'" + printable(path, 60) + "' is not in the document"); }
 }
 

@@ -178,6 +178,8 @@ TEST_CASE("enumerated values are checked against every other keyword") {
   CHECK(kept(R"({"type":"object","propertyNames":{"enum":["a","b"]},"minProperties":1})") == "{\"a\":1} {\"b\":\"x\"}");
   CHECK(kept(R"({"anyOf":[{"type":"null"},{"oneOf":[{"type":"boolean"},{"const":0}]}]})") == "0 true null");
   CHECK(kept(R"({"$ref":"#/allOf/0/$defs/x","$defs":{"x":{"type":"boolean"}}})") == "true");
+  CHECK(kept(R"({"$ref":"#/allOf/0/%24defs/a%20b~1c","$defs":{"a b/c":{"type":"boolean"}}})") == "true");
+  CHECK(kept(R"({"$ref":"#/allOf/0/$defs/50%","$defs":{"50%":{"type":"boolean"}}})") == "true");
 }
 
 TEST_CASE("alternatives of oneOf have to exclude each other") {
