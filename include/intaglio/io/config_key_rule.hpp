@@ -100,7 +100,8 @@ inline void judge_config_keys(const json_place& object, array_view<const config_
   };
   for (const auto& [key, value] : object.members()) {
     if (!value.present()) continue;
-    const auto rule = std::find_if(rules.begin(), rules.end(), [&](const auto& each) { return each.key == key; });
+    const auto rule =
+        std::find_if(rules.begin(), rules.end(), [&name = key](const auto& each) { return each.key == name; });
     if (rule == rules.end()) warn(value, "is unknown and not read");
     else if ((rule->use == config_key_use::off || (rule->use == config_key_use::own && !rule->is_of(model_type))) &&
              !value.is_unwritten())

@@ -252,8 +252,9 @@ class template_parser : expression_parser {
       if (a.positional.size() > parameters.size())
         throw template_error("macro '" + name + "' takes " + std::to_string(parameters.size()) + " arguments");
       for (const auto& [key, each] : a.named) {
-        const bool known = key == "caller" || std::any_of(parameters.begin(), parameters.end(),
-                                                          [&](const parameter& p) { return p.name == key; });
+        const bool known =
+            key == "caller" || std::any_of(parameters.begin(), parameters.end(),
+                                           [&wanted = key](const parameter& p) { return p.name == wanted; });
         if (!known) throw template_error("macro '" + name + "' has no parameter '" + key + "'");
         if (key == "caller") inner->set(key, each);
       }

@@ -237,7 +237,7 @@ class running_batch : public batch_feeding {
       decode_alone(rows - 1, tokens, keeps);
     } else {
       if (drafted != 0) tokens = 1;
-      guarded([&] { run_->decode_groups(rows_, tokens, keeps, body_->submit_budget_ms); });
+      guarded([&, kept = keeps] { run_->decode_groups(rows_, tokens, kept, body_->submit_budget_ms); });
     }
     observe(ready + drafted,
             std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count() / tokens);
