@@ -96,6 +96,11 @@ TEST_CASE("sentencepiece_model: other models and normalisers are refused by name
              ContainsSubstring("treat_whitespace_as_suffix: expected false, found true"));
   CHECK_THAT(refusal(model_with("", field(2, "map"))),
              ContainsSubstring("precompiled_charsmap: expected none (normaliser 'identity'), found 3 bytes"));
+  // What decoded text would go through; many files have the message without a map.
+  CHECK(refusal(model_with("", "") + field(5, field(1, "") + field(3, std::uint64_t{0}))) == "accepted");
+  CHECK_THAT(
+      refusal(model_with("", "") + field(5, field(2, "map"))),
+      ContainsSubstring("denormalizer_spec.precompiled_charsmap: expected none (normaliser 'identity'), found 3"));
   CHECK_THAT(refusal(model_with("", field(5, std::uint64_t{0}))),
              ContainsSubstring("escape_whitespaces: expected true, found false"));
   // io::tokenizer refuses what the reader lets through.

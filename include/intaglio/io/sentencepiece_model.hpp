@@ -116,12 +116,13 @@ class sentencepiece_reader {
     out_.add_space_prefix = true;
     protobuf_cursor fields(bytes, 0, path_);
     while (const auto field = fields.next()) {
-      if (field->number < 1 || field->number > 3) continue;  // self test data, denormaliser, extensions
+      if (field->number < 1 || field->number > 5 || field->number == 4) continue;  // self test data, extensions
       if (!field->is_text) refuse(field->offset, "field " + std::to_string(field->number), "a message", "a number");
       protobuf_cursor message(field->text, static_cast<std::size_t>(field->value), path_);
       if (field->number == 1) read_piece(message, field->offset);
       else if (field->number == 2) read_trainer(message);
-      else read_normalizer(message);
+      else if (field->number == 3) read_normalizer(message);
+      else read_denormalizer(message);
     }
     finish();
   }
@@ -203,9 +204,7 @@ class sentencepiece_reader {
     while (const auto field = fields.next()) {
       switch (field->number) {
         case 2:
-          if (!text(*field, "normalizer_spec.precompiled_charsmap").empty())
-            refuse(field->offset, "normalizer_spec.precompiled_charsmap", "none (normaliser 'identity')",
-                   std::to_string(field->text.size()) + " bytes");
+          refuse_charsmap(*field, "normalizer_spec.precompiled_charsmap");
           break;
         case 3:
           out_.add_space_prefix = truth(*field, "normalizer_spec.add_dummy_prefix");
@@ -221,6 +220,16 @@ class sentencepiece_reader {
           break;
       }
     }
+  }
+
+  /// Reads what decoded text goes through: nothing, in the models that are read.
+  void read_denormalizer(protobuf_cursor& fields) const {
+    while (const auto field = fields.next())
+      if (field->number == 2) refuse_charsmap(*field, "denormalizer_spec.precompiled_charsmap");
+  }
+  void refuse_charsmap(const protobuf_field& field, const char* what) const {
+    if (const std::size_t size = text(field, what).size(); size != 0)
+      refuse(field.offset, what, "none (normaliser 'identity')", std::to_string(size) + " bytes");
   }
 
   void finish() {
