@@ -68,12 +68,12 @@ namespace intaglio::detail {
 static_assert(sizeof(1.0) == sizeof(double) && 0.1 != static_cast<double>(0.1F),
               "intaglio promises results to the bit: compile without -fsingle-precision-constant");
 
-/// A struct whose size shows whether the compiler packs structs.
+/// A struct whose size shows whether the compiler packs structs, to words too (-fpack-struct=4).
 struct byte_and_word {
   char byte;
-  int word;
+  long long word;
 };
-static_assert(sizeof(byte_and_word) == 2 * sizeof(int),
+static_assert(sizeof(byte_and_word) == 2 * sizeof(long long),
               "intaglio passes structs to the Vulkan driver: compile without -fpack-struct");
 
 }  // namespace intaglio::detail
