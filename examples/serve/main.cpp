@@ -315,16 +315,18 @@ void check_models(const settings& of) {
 void check_cut(const settings& of) {
   if (!of.engine.cut.empty() && of.engine.devices.empty() && !of.mpi)
     throw std::runtime_error("--cut: expected --devices or --mpi beside it, found neither");
-  if (!of.mpi) return;
-  const auto alone = [](const char* name, bool is_there) {
-    if (is_there) throw std::runtime_error(std::string(name) + ": expected nothing beside --mpi, found a value");
+  if (!of.mpi && of.engine.devices.empty()) return;
+  const char* const by = of.mpi ? "--mpi" : "--devices";
+  const auto alone = [&](const char* name, bool is_there) {
+    if (is_there) throw std::runtime_error(std::string(name) + ": expected nothing beside " + by + ", found a value");
   };
+  alone("--slot-save-path", !of.api.slot_folder.empty());
+  alone("--lora-by-request", !of.engine.lora_by_request.empty());
+  if (!of.mpi) return;
   alone("--devices", !of.engine.devices.empty());
   alone("--models", !of.models.empty());
-  alone("--lora-by-request", !of.engine.lora_by_request.empty());
   alone("--draft", !of.engine.draft.empty());
   alone("--prompt-lookup", of.engine.prompt_lookup != 0);
-  alone("--slot-save-path", !of.api.slot_folder.empty());
   if (intaglio::tool::is_url(of.engine.model))
     throw std::runtime_error("--model: expected a file that each rank has, beside --mpi, found an address");
 }
@@ -348,8 +350,6 @@ void refuse_empty_texts(const CLI::App& app) {
 void check(settings& of, const CLI::App& app) {
   if (!of.engine.lora.empty() && !of.index.empty())
     throw std::runtime_error("--index: expected nothing beside --lora, whose changes it does not have, found a folder");
-  if (!of.engine.lora_by_request.empty() && !of.engine.devices.empty())
-    throw std::runtime_error("--devices: expected nothing beside --lora-by-request, found a list");
   refuse_unknown_environment(app);
   refuse_empty_texts(app);
   check_models(of);

@@ -2,7 +2,8 @@
 // A model over the ranks of a job: `mpirun -n 3 stages MODEL CACHE` compares logits and tokens of a session and of
 // sessions together with the model whole, to the bit. `stages MODEL CACHE rates` cuts over ranks whose devices differ.
 // `stages MODEL CACHE die|stop|lose|fill RANK session|batch load|prompt|decode` kills or stops a rank in that while, or
-// its device is lost or has no memory: the job has to end.
+// its device is lost or has no memory: the job has to end. So it does where rank 1 has sent the head of a message and
+// stops before its rows: `stages MODEL CACHE stop 1 session rows`.
 #include "intaglio/runtime/mpi_stages.hpp"
 
 #include <unistd.h>
@@ -189,16 +190,29 @@ struct job {
     std::printf("rank 0 goes on: out_of_memory: %s\n", found.what());
   }
 
+  /// Rank 1 stops between a message's head and its rows, which are more than MPI sends before they are asked for.
+  void stop_before_rows() const {
+    runtime::mpi_link link(ranks, std::chrono::seconds(3));
+    runtime::stage_message message;
+    if (ranks.rank() == meets.rank) {
+      message.hold(std::vector<std::byte>(std::size_t{1} << 26));
+      link.put(message);
+      std::raise(meets.signal());
+    }
+    link.take(message);
+  }
+
   /// For ever.
   void run_until_it_ends() const {
     std::fprintf(stderr, "rank %d is process %ld\n", ranks.rank(), static_cast<long>(getpid()));
+    if (meets.when == "rows") return stop_before_rows();
     const plans of(file, meets.batch ? narrow : plan::batch_shape{});
     session_options own = options;
     if (meets.is(ranks) && meets.is_of_device()) plant(meets);
     else if (meets.is(ranks) && meets.when == "load")
       own.progress = [&](const load_progress&) { std::raise(meets.signal()); };
     constexpr std::chrono::seconds limit(3);
-    const std::vector<pid_t> processes = ranks.of_stages(getpid(), limit);
+    const std::vector<pid_t> processes = ranks.of_stages(getpid(), 10 * limit);  // a busy machine makes plans for long
     const auto meet = [&] {
       if (meets.when != "load")
         send_soon(processes.at(static_cast<std::size_t>(meets.rank == 0 ? ranks.size() - 1 : meets.rank - 1)),

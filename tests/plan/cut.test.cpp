@@ -161,6 +161,12 @@ TEST_CASE("a cut that is none is refused") {
   CHECK_THROWS_AS(plan::stage(first.table(), {0, 1}), argument_error);
   const plan::planned encoder = plan_of(models::bge_small_config, plan::profiles::cpu);
   CHECK_THROWS_WITH(plan::stage(encoder.table(), {0, 6}), ContainsSubstring("expected a decoder, found an encoder"));
+  plan::adapter_room room{2, 16, dtype::f16, {}};
+  room.matrices.emplace_back("attn_q.weight");
+  const plan::planned adapted = families::planned_of(llama_tiny, {dtype::q8_0, dtype::f16, dtype::f16}, "tiny",
+                                                     plan::profiles::cpu, 128, {}, {}, room);
+  CHECK_THROWS_WITH(plan::stage(adapted.table(), {0, 1}),
+                    ContainsSubstring("expected a plan without room for adapters, found one with it"));
 }
 
 TEST_CASE("verify refuses a crossing without a live value, or without a wait") {

@@ -189,6 +189,14 @@ TEST_CASE("a cut batch wants plans with a batch, and is not of what a cut has no
   CHECK_THROWS_WITH(cut_batch(on.list, without, of.file, {.cache_folder = ""}), ContainsSubstring("one with a batch"));
   CHECK_THROWS_WITH(cut_batch(on.list, of.tables, of.file, {.cache_folder = "", .weight_budget = 1 << 20}),
                     ContainsSubstring("weight_budget"));
+  basic_batch batch = cut_batch(on.list, of.tables, of.file, {.cache_folder = ""}, {.after = {1}});
+  const temporary_folder folder;
+  const auto path = std::filesystem::path(folder.path()) / "x";
+  const auto refuses = ContainsSubstring("saved beginning: expected a model on one device");
+  CHECK_THROWS_WITH(batch.save(some_ids(20, 0, batch.table().config->vocab_size), path), refuses);
+  CHECK_FALSE(std::filesystem::exists(path));
+  CHECK_THROWS_WITH(batch.restore(path), refuses);
+  CHECK(batch.most_drafts() == 0);
   const std::array one{on.list.front()};
   CHECK(cut_batch(one, of.tables, of.file, {.cache_folder = ""}).slot_count() == 2);
 }

@@ -5,6 +5,7 @@ without stages, to the byte; and what is refused."""
 
 import concurrent.futures
 import json
+import os
 import subprocess
 import time
 
@@ -56,12 +57,17 @@ for devices, cut in (("0,0", ("--cut", "3")), ("0,0,0", ())):
         check.equal(found[name], answer, f"{name} of {count} stages")
     check.equal(server.stop(), 0, f"exit code of {count} stages")
 
-for flags, words in (
-    (("--devices", "0,0", "--cut", "9"), "cut: expected rising numbers of layers"),
-    (("--devices", "0,0", "--cut", "3,5"), "cut: expected as many stages as devices, 2, found 3"),
-    (("--devices", ",".join("0" * 9)), "devices: expected at most one for each of 8 layers, found 9"),
-    (("--devices", "0,nothing"), "choose a device: no device matches 'nothing'"),
+fable = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/tool/fable.gguf")
+for code, flags, words in (
+    (3, ("--devices", "0,0", "--cut", "9"), "cut: expected rising numbers of layers"),
+    (3, ("--devices", "0,0", "--cut", "3,5"), "cut: expected as many stages as devices, 2, found 3"),
+    (3, ("--devices", ",".join("0" * 9)), "devices: expected at most one for each of 8 layers, found 9"),
+    (3, ("--devices", "0,nothing"), "choose a device: no device matches 'nothing'"),
+    (3, ("--devices", "0,0", "--draft", fable), "--draft: expected a model whose passes take drafts"),
+    (1, ("--devices", "0,0", "--slot-save-path", "."), "--slot-save-path: expected nothing beside --devices"),
+    (1, ("--devices", "0,0", "--lora-by-request", "x.gguf"), "--lora-by-request: expected nothing beside --devices"),
+    (1, ("--cut", "3"), "--cut: expected --devices or --mpi beside it"),
 ):
     refused = subprocess.run([PROGRAM, *flags, "--port", "0"], capture_output=True, text=True, timeout=60)
-    check(refused.returncode == 3 and words in refused.stderr, f"{flags}: found {refused.returncode} {refused.stderr}")
+    check(refused.returncode == code and words in refused.stderr, f"{flags}: found {refused.returncode} {refused.stderr}")
 check.end("devices", begun)

@@ -20,6 +20,7 @@
 #include "intaglio/core/array_view.hpp"
 #include "intaglio/core/error.hpp"
 #include "intaglio/core/family.hpp"
+#include "intaglio/plan/adapters.hpp"
 #include "intaglio/plan/draft_resident.hpp"
 #include "intaglio/plan/engrave_batch.hpp"
 #include "intaglio/plan/row_memory.hpp"
@@ -105,6 +106,7 @@ class stage {
     for (std::uint8_t kind = 0; kind < whole.pattern.kinds(); ++kind)
       if (whole.caches[kind].shared) refuse("layers with keys and values of their own", "layers that use another's");
     if (whole.kept_bytes() != 0) refuse("layers without a state", "recurrent layers");
+    if (adapters_of(whole) != 0) refuse("a plan without room for adapters", "one with it");
     for (const weight& each : whole.weights)
       if (each.layout == weight_layout::column_norms)
         refuse("FFNs that are computed whole", "FFNs whose features are walked");

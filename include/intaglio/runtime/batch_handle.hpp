@@ -180,14 +180,14 @@ class basic_batch {
   /// may be of sessions in the batch or of sessions that left. The file has full pages in front of the last token:
   /// pages of prompts and, where prefill gives the bits of decode, pages of tokens that were drawn. With recurrent
   /// layers it ends at the newest copy of a state.
-  /// @error file_error: the path or the disk; argument_error: an id or a number out of range; device_lost,
-  /// out_of_memory
+  /// @error file_error: the path or the disk; argument_error: an id or a number out of range, a model that is cut over
+  ///   devices; device_lost, out_of_memory
   saved_prefix save(std::span<const std::int32_t> tokens, const std::filesystem::path& path,
                     const session_note& note = {}, const adapter_choice& adapter = {});
   /// Loads a saved beginning. Sessions that begin with its tokens and have its adapter at the same scale share its
   /// pages from then on, until another session needs them. A file that is refused changes nothing.
   /// @error file_error: a damaged file, or a file of another plan or of other weights; argument_error: too few unused
-  ///   pages; device_lost, out_of_memory
+  ///   pages, a model that is cut over devices; device_lost, out_of_memory
   saved_prefix restore(const std::filesystem::path& path);
   /// Makes the pages of that beginning with that adapter unavailable to new sessions, except pages that sessions use.
   /// @return number of positions in these pages

@@ -95,6 +95,7 @@ class batch_prefixes : public batch_copies {
                     const adapter_choice& adapter) {
     return gpu::translated([&] {
       device().on()->require_alive("save a beginning");
+      expect_uncut();
       body_->check_ids(tokens);
       body_->check_room(tokens.size());
       const adapter_choice its = checked_adapter(adapter, plan::adapters_of(table()));
@@ -124,6 +125,7 @@ class batch_prefixes : public batch_copies {
   saved_prefix restore(const std::filesystem::path& path) {
     return gpu::translated([&] {
       device().on()->require_alive("restore a beginning");
+      expect_uncut();
       const io::session_reader from{io::mapped_file(path)};
       const io::session_record& record = from.record();
       page_mover mover(device(), table(), run_->pool());
@@ -177,6 +179,11 @@ class batch_prefixes : public batch_copies {
   void expect_slot(std::uint32_t slot) const {
     if (slot >= slot_count())
       throw argument_error("slot", "0 .. " + std::to_string(slot_count() - 1), std::to_string(slot));
+  }
+  /// @error argument_error: a model that is cut over devices, since each device has only a part of the pages
+  void expect_uncut() const {
+    if (run_->is_stage())
+      throw argument_error("saved beginning", "a model on one device", "one that is cut over several");
   }
   /// @error file_error: an adapter that the plan does not have
   adapter_choice expect_adapter(const io::session_reader& from) const {

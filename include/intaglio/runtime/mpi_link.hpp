@@ -197,11 +197,8 @@ class mpi_link final : public stage_link {
     const header of = take_head(message.words);
     message.kind = of.kind, message.position = of.position, message.count = of.count;
     message.payload.resize(static_cast<std::size_t>(of.bytes));
-    for (std::size_t at = 0; at < message.payload.size(); at += piece) {
-      await();
-      MPI_Recv(message.payload.data() + at, static_cast<int>((std::min)(piece, message.payload.size() - at)), MPI_BYTE,
-               ranks_.before(), tag, ranks_.handle(), MPI_STATUS_IGNORE);
-    }
+    for (std::size_t at = 0; at < message.payload.size(); at += piece)
+      receive(message.payload, at, (std::min)(piece, message.payload.size() - at));
     message.bytes = message.payload;
     message.failure = read_failure(of.what, message.payload);
     if (of.what == state::ended) ended_ = true;
@@ -273,21 +270,44 @@ class mpi_link final : public stage_link {
     MPI_Get_count(&found, MPI_BYTE, &bytes);
     header of{};
     head_.resize((std::max)(static_cast<std::size_t>((std::max)(bytes, 0)), sizeof of));
-    MPI_Recv(head_.data(), bytes, MPI_BYTE, ranks_.before(), tag, ranks_.handle(), MPI_STATUS_IGNORE);
+    receive(head_, 0, static_cast<std::size_t>((std::max)(bytes, 0)));
     std::memcpy(&of, head_.data(), sizeof of);
     words.resize((head_.size() - sizeof of) / 4);
     if (!words.empty()) std::memcpy(words.data(), head_.data() + sizeof of, 4 * words.size());
     return of;
   }
-  /// Polls for a message: at first continuously, since decode waits for it, then seldom, so that a rank that waits for
-  /// work does not use a processor. The limit applies to rank 0, which has asked for its message; other ranks wait for
-  /// work.
+  /// Waits for the next message.
   MPI_Status await() {
-    const auto start = clock::now();
     MPI_Status out{};
-    for (int there = 0;;) {
+    poll_until([&] {
+      int there = 0;
       MPI_Iprobe(ranks_.before(), tag, ranks_.handle(), &there, &out);
-      if (there != 0) return out;
+      return there != 0;
+    });
+    return out;
+  }
+  /// Receives the next message into `size` bytes behind `at`. A large one arrives only while its sender takes part,
+  /// which MPI_Recv would wait for without a limit.
+  void receive(std::vector<std::byte>& into, std::size_t at, std::size_t size) {
+    MPI_Request asked = MPI_REQUEST_NULL;
+    MPI_Irecv(into.data() + at, static_cast<int>(size), MPI_BYTE, ranks_.before(), tag, ranks_.handle(), &asked);
+    try {
+      poll_until([&] {
+        int done = 0;
+        MPI_Test(&asked, &done, MPI_STATUS_IGNORE);
+        return done != 0;
+      });
+    } catch (...) {  // MPI may still write to this memory, so it is never freed
+      static_cast<void>(new (std::nothrow) std::vector<std::byte>(std::move(into)));
+      throw;
+    }
+  }
+  /// Polls: at first continuously, since decode waits for it, then seldom, so that a rank that waits for work does not
+  /// use a processor. The limit applies to rank 0, which has asked for its message; other ranks wait for work.
+  template <class Happens>
+  void poll_until(const Happens& happens) {
+    const auto start = clock::now();
+    while (!happens()) {
       const auto waited = clock::now() - start;
       if (ranks_.rank() == 0 && waited > limit_) {
         ended_ = given_up_ = true;
