@@ -69,5 +69,6 @@ for code, flags, words in (
     (1, ("--cut", "3"), "--cut: expected --devices or --mpi beside it"),
 ):
     refused = subprocess.run([PROGRAM, *flags, "--port", "0"], capture_output=True, text=True, timeout=60)
-    check(refused.returncode == code and words in refused.stderr, f"{flags}: found {refused.returncode} {refused.stderr}")
+    check(refused.returncode == code and words in refused.stderr,
+          f"{flags}: found {refused.returncode} {refused.stderr}")
 check.end("devices", begun)
