@@ -61,7 +61,8 @@ need_for_python() {
 need_for_step() {  # need_for_step STEP
   case $1 in
     layers | docs) need_for_format ;;&
-    headers | clang | sanitize | fuzz | size | compile_fail | docs | consume_subdirectory) need_for_clang ;;&
+    headers | clang | sanitize | fuzz | size | compile_fail | docs | consume_subdirectory | consume_conan)
+      need_for_clang ;;&
     sanitize | fuzz)
       need "libclang-rt-$clang_version-dev" \
         "/usr/lib/llvm-$clang_version/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a" ;;&

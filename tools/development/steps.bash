@@ -386,7 +386,7 @@ step_consume_subdirectory() {
     CXX=clang++-$module_clang PATH=${cmake:+$cmake:}$PATH tests/consumers/run module && count 5 0
 }
 step_consume_installed() { tests/consumers/run installed pkg_config engrave && count 3 0; }
-step_consume_conan() { tests/consumers/run conan && count 1 0; }
+step_consume_conan() { tests/consumers/run conan && CXX=$clang tests/consumers/run port && count 2 0; }
 
 # A program with one model: at most 3 MB stripped, by both compilers, and without the planner, whose messages are in
 # the tool. At most 82 SPIR-V modules in the whole library, in at most 10 MB of text. What it costs to compile: the
