@@ -52,9 +52,10 @@ void api::plan_reply(completion_request& of, const reply_layout& layout, bool in
   if (talk.use == tool_use::none && !of.shape.form && layout.begin.empty()) return;
   if (talk.use == tool_use::optional && of.shape.form && layout.begin.empty() && !layout.in_channels())
     throw api_error(400,
-                    "response_format: expected nothing beside tools, or tool_choice 'none' or 'required': this model's "
-                    "calls are JSON without a mark, found a form",
-                    "response_format", "unsupported_parameter");
+                    of.shape.form_field +
+                        ": expected nothing beside tools, or tool_choice 'none' or 'required': this model's calls are "
+                        "JSON without a mark, found a form",
+                    of.shape.form_field, "unsupported_parameter");
   reply_plan plan{in_thought, talk.use, talk.tools, talk.several, {}};
   if (talk.use != tool_use::required) plan.form = of.form_rule;
   of.shape.form = std::make_shared<const grammar>(reply_grammar(layout, plan));

@@ -30,7 +30,7 @@ void read_content(const json& content, const std::string& name, bool ignore, tur
       refuse_field(part.name("type"), "'text': this model reads nothing else", "'" + printable(type, 40) + "'",
                    "unsupported_parameter");
     }
-    part.without_effect({"cache_control", "annotations", "signature"});
+    part.without_effect({"cache_control", "annotations", "logprobs", "signature"});
     part.refuse_unknown(ignore);
   }
 }
@@ -114,6 +114,7 @@ turn read_message(const json& from, const std::string& name, const limits& limit
     if (message.find("tool_name") != nullptr) out.name = message.text("tool_name");
     if (message.find("name") != nullptr) out.name = message.text("name");
     if (out.name.empty() || message.find("tool_call_id") != nullptr) out.call_id = message.text("tool_call_id");
+    if (out.name.empty() && out.call_id.empty()) refuse_field(message.name("tool_call_id"), "the id of a call", "''");
   }
   if (!assistant) message.refuse_unless_absent("tool_calls", "calls are the assistant's");
   message.refuse_unless_absent({"function_call", "audio"}, "the server has no such part");
@@ -179,6 +180,8 @@ void read_choice(const json& choice, const limits& limit, conversation& out) {
   if (type == "allowed_tools") {
     const bool flat = inside.find("allowed_tools") == nullptr;
     const fields allowed(flat ? choice : *inside.find("allowed_tools"), "tool_choice.allowed_tools");
+    if (flat) allowed.without_effect({"type"});
+    else inside.refuse_unknown(limit.ignore_unknown);
     use_word(allowed.text("mode"), "tool_choice.allowed_tools.mode", out);
     const json& list = allowed.need("tools", "an array of functions");
     if (!list.is_array() || list.empty())
@@ -189,7 +192,10 @@ void read_choice(const json& choice, const limits& limit, conversation& out) {
       const json* const function = one.find("function");
       kept.push_back(tool_named(out, function ? fields(*function, one.name("function")).text("name") : one.text("name"),
                                 one.name("name")));
+      one.without_effect({"type"});
+      one.refuse_unknown(limit.ignore_unknown);
     }
+    allowed.refuse_unknown(limit.ignore_unknown);
     out.tools = std::move(kept);
     return;
   }

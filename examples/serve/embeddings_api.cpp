@@ -102,7 +102,7 @@ http_reply api::embeddings(const asked& of) {
 http_reply api::ollama_embed(const asked& of) {
   const bool older = of.request.path == "/api/embeddings";
   const fields from(of.body, {});
-  json ours{{"input", from.need(older ? "prompt" : "input", "a string")}};
+  json ours{{"input", older ? json(from.text("prompt")) : from.need("input", "a string")}};
   if (const json* const dimensions = from.find("dimensions")) ours["dimensions"] = *dimensions;
   const bool cut = from.boolean("truncate", true);
   from.without_effect({"model", "keep_alive", "options"});  // options of loading and drawing
@@ -110,7 +110,7 @@ http_reply api::ollama_embed(const asked& of) {
   const embedding_request wanted = read_embedding_request(ours, of.facts(), options_.limit);
   std::vector<std::vector<std::int32_t>> texts;
   for (const prompt_input& each : wanted.input) {
-    if (each.index() != 0) refuse_field(older ? "prompt" : "input", "a string or strings", "token ids");
+    if (each.index() != 0) refuse_field("input", "a string or strings", "token ids");
     std::vector<std::int32_t> ids = io::encode_for_embedding(of.words().tokens, std::get<0>(each));
     if (cut && ids.size() > of.facts().context) {  // the end's token stays, where there is one
       const std::int32_t last = ids.back();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // /infill of llama.cpp's server, as editors ask it: https://github.com/ggml-org/llama.cpp/blob/master/tools/server
+#include <array>
+
 #include "api.hpp"
 #include "other_apis.hpp"
 #include "request.hpp"
@@ -67,12 +69,16 @@ json completion_of_infill(const json& body, const limits& limit) {
 
 }  // namespace
 
-http_reply api::infill(const asked& of) {
+http_reply api::infill(const asked& of) try {
   completion_request wanted =
       read_completion_request(completion_of_infill(of.body, options_.limit), of.facts(), options_.limit);
   http_reply out;
   out.pending = std::make_shared<infill_reply>(of.facts().id, wanted.stream, begin(of, wanted), counts_);
   return out;
+} catch (const api_error& refusal) {
+  constexpr std::array<field_names, 3> names{
+      {{"n_predict", "max_tokens"}, {"input_suffix", "suffix"}, {"input_prefix", "prompt"}}};
+  throw renamed(refusal, names);
 }
 
 }  // namespace intaglio::serve

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Anthropic's /v1/messages: https://docs.anthropic.com/en/api/messages and .../streaming.
+#include <array>
+
 #include "api.hpp"
 #include "other_apis.hpp"
 #include "request.hpp"
@@ -7,7 +9,7 @@
 namespace intaglio::serve {
 namespace {
 
-std::string text_of_blocks(const json& content, const std::string& name) {
+std::string text_of_blocks(const json& content, const std::string& name, bool ignore) {
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array()) refuse_field(name, "a string or an array of blocks", shown(content));
   std::string out;
@@ -17,6 +19,8 @@ std::string text_of_blocks(const json& content, const std::string& name) {
       refuse_field(block.name("type"), "'text': this model reads nothing else",
                    "'" + printable(block.text("type"), 40) + "'", "unsupported_parameter");
     out += block.text("text");
+    block.without_effect({"cache_control", "citations"});
+    block.refuse_unknown(ignore);
   }
   return out;
 }
@@ -55,7 +59,7 @@ void add_message(const json& from, const std::string& name, bool ignore, json& t
            {"function", {{"name", block.text("name")}, {"arguments", input ? *input : json::object()}}}});
     } else if (type == "tool_result" && role == "user") {
       const json* const result = block.find("content");
-      const std::string said = result ? text_of_blocks(*result, block.name("content")) : std::string();
+      const std::string said = result ? text_of_blocks(*result, block.name("content"), ignore) : std::string();
       to.push_back({{"role", "tool"},
                     {"tool_call_id", block.text("tool_use_id")},
                     {"content", (block.boolean("is_error", false) ? "Error: " : "") + said}});
@@ -215,7 +219,8 @@ json chat_of_messages(const json& body, const limits& limit) {
   const fields from(body, {});
   json out{{"messages", json::array()}};
   if (const json* const system = from.find("system"))
-    out["messages"].push_back({{"role", "system"}, {"content", text_of_blocks(*system, "system")}});
+    out["messages"].push_back(
+        {{"role", "system"}, {"content", text_of_blocks(*system, "system", limit.ignore_unknown)}});
   const json& messages = from.need("messages", "an array");
   if (!messages.is_array() || messages.empty()) refuse_field("messages", "an array of messages", shown(messages));
   for (std::size_t i = 0; i < messages.size(); ++i)
@@ -247,20 +252,28 @@ json chat_of_messages(const json& body, const limits& limit) {
   return out;
 }
 
-http_reply api::messages(const asked& of) {
+namespace {
+
+/// Fields in Anthropic's words and in those of /v1/chat/completions.
+constexpr std::array<field_names, 3> names_of_messages{
+    {{"stop_sequences", "stop"}, {"thinking.budget_tokens", "thinking_budget"}, {"thinking.type", "enable_thinking"}}};
+
+}  // namespace
+
+http_reply api::messages(const asked& of) try {
   const json chat = chat_of_messages(of.body, options_.limit);
   if (!chat.contains("max_tokens")) refuse_field("max_tokens", "a number of tokens", "nothing");
   completion_request wanted = read_chat_request(chat, of.facts(), options_.limit);
   http_reply out;
   out.pending = std::make_shared<messages_reply>(of.facts().id, wanted.stream, begin(of, wanted), counts_);
   return out;
-}
+} catch (const api_error& refusal) { throw renamed(refusal, names_of_messages); }
 
-http_reply api::count_tokens(const asked& of) {
+http_reply api::count_tokens(const asked& of) try {
   const json chat = chat_of_messages(of.body, options_.limit);
   completion_request wanted = read_chat_request(chat, of.facts(), options_.limit);
   std::uint32_t left_out = 0;
   return json_reply({{"input_tokens", prompts_of(of, wanted, left_out)[0].size()}});
-}
+} catch (const api_error& refusal) { throw renamed(refusal, names_of_messages); }
 
 }  // namespace intaglio::serve

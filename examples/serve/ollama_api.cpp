@@ -2,6 +2,12 @@
 // Ollama's API, as its own clients use it: https://github.com/ollama/ollama/blob/main/docs/api.md
 #include <intaglio/core/version.hpp>
 
+#include <array>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "api.hpp"
 #include "other_apis.hpp"
 #include "request.hpp"
@@ -49,7 +55,68 @@ void take_common(const fields& from, bool ignore, json& out) {
   inside.refuse_unknown(ignore);
 }
 
+/// Fields of both, in Ollama's words and in those of /v1/chat/completions.
+constexpr std::array<field_names, 16> names_of_both{{{"options.temperature", "temperature"},
+                                                     {"options.top_k", "top_k"},
+                                                     {"options.top_p", "top_p"},
+                                                     {"options.min_p", "min_p"},
+                                                     {"options.seed", "seed"},
+                                                     {"options.stop", "stop"},
+                                                     {"options.repeat_penalty", "repeat_penalty"},
+                                                     {"options.repeat_last_n", "repeat_last_n"},
+                                                     {"options.presence_penalty", "presence_penalty"},
+                                                     {"options.frequency_penalty", "frequency_penalty"},
+                                                     {"options.num_predict", "max_tokens"},
+                                                     {"options.num_keep", "n_keep"},
+                                                     {"think", "enable_thinking"},
+                                                     {"think", "reasoning_effort"},
+                                                     {"shift", "context_shift"},
+                                                     {"truncate", "truncation"}}};
+
 void refuse_images(const fields& from) { from.refuse_unless_absent("images", "this model reads text alone"); }
+
+/// The calls of a conversation, and which of them have results. Results name a call by its id or its function; without
+/// either they come in the order of the calls.
+class open_calls {
+ public:
+  /// Adds the calls of a message. @return them as /v1/chat/completions has them
+  json add(const json& list, const std::string& name, bool ignore) {
+    if (!list.is_array()) refuse_field(name, "an array of calls", shown(list));
+    json out = json::array();
+    for (std::size_t k = 0; k < list.size(); ++k) {
+      const fields call(list[k], index(name, k));
+      const json& function = call.need("function", "an object");
+      const std::string called = fields(function, call.name("function")).text("name");
+      list_.push_back({call.find("id") != nullptr ? call.text("id") : std::string(), called});
+      out.push_back({{"id", id_of(list_.size() - 1)}, {"type", "function"}, {"function", function}});
+      out.back()["function"].erase("index");
+      call.without_effect({"type"});
+      call.refuse_unknown(ignore);
+    }
+    return out;
+  }
+  /// The id of the call whose result the message has.
+  std::string answer(const fields& message) {
+    const auto text = [&](const char* key) { return message.find(key) != nullptr ? message.text(key) : std::string(); };
+    const std::string id = text("tool_call_id"), newer = text("tool_name"), name = newer.empty() ? text("name") : newer;
+    for (std::size_t k = 0; k < list_.size(); ++k) {
+      entry& each = list_[k];
+      if (each.answered || (!id.empty() && !each.id.empty() && each.id != id) || (!name.empty() && each.name != name))
+        continue;
+      each.answered = true;
+      return id_of(k);
+    }
+    refuse_field(message.name("role"), "a call before it that has no result yet, by its id or name", "'tool'");
+  }
+
+ private:
+  struct entry {
+    std::string id, name;
+    bool answered = false;
+  };
+  static std::string id_of(std::size_t k) { return "call" + std::to_string(10000 + k); }
+  std::vector<entry> list_;
+};
 
 class ollama_reply : public generations_reply {
  public:
@@ -142,29 +209,16 @@ json chat_of_ollama(const json& body, const limits& limit) {
   take_members(from, out, {{"tools", "tools"}});
   const json& list = from.need("messages", "an array");
   if (!list.is_array()) refuse_field("messages", "an array", shown(list));
-  std::size_t calls = 0, answered = 0;  // its calls have no ids: results come in their order
+  open_calls calls;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const fields message(list[i], index("messages", i));
     json next{{"role", message.text("role")}, {"content", ""}};
     take_members(message, next, {{"content", "content"}, {"thinking", "reasoning_content"}});
     refuse_images(message);
-    if (const json* const made = message.find("tool_calls"); made != nullptr && made->is_array()) {
-      for (std::size_t k = 0; k < made->size(); ++k) {
-        const fields call((*made)[k], index(message.name("tool_calls"), k));
-        next["tool_calls"].push_back({{"id", "call" + std::to_string(10000 + calls++)},
-                                      {"type", "function"},
-                                      {"function", call.need("function", "an object")}});
-        next["tool_calls"].back()["function"].erase("index");
-        call.without_effect({"id", "type"});
-        call.refuse_unknown(limit.ignore_unknown);
-      }
-      if (made->empty()) message.without_effect({"tool_calls"});
-    }
-    if (next["role"] == "tool") {
-      if (answered == calls) refuse_field(message.name("role"), "a call before its result", "'tool'");
-      next["tool_call_id"] = "call" + std::to_string(10000 + answered++);
-      message.without_effect({"tool_name", "name", "tool_call_id"});
-    }
+    if (const json* const made = message.find("tool_calls"))
+      if (json added = calls.add(*made, message.name("tool_calls"), limit.ignore_unknown); !added.empty())
+        next["tool_calls"] = std::move(added);
+    if (next["role"] == "tool") next["tool_call_id"] = calls.answer(message);
     message.refuse_unknown(limit.ignore_unknown);
     out["messages"].push_back(std::move(next));
   }
@@ -196,7 +250,7 @@ json chat_of_ollama_prompt(const json& body, const limits& limit) {
   return out;
 }
 
-http_reply api::ollama_chat(const asked& of) {
+http_reply api::ollama_chat(const asked& of) try {
   const json chat = chat_of_ollama(of.body, options_.limit);
   http_reply out;
   if (chat["messages"].empty()) {  // a request without messages loads or unloads the model
@@ -206,13 +260,14 @@ http_reply api::ollama_chat(const asked& of) {
   completion_request wanted = read_chat_request(chat, of.facts(), options_.limit);
   out.pending = std::make_shared<ollama_reply>(of.facts().id, true, wanted.stream, begin(of, wanted), counts_);
   return out;
-}
+} catch (const api_error& refusal) { throw renamed(refusal, names_of_both); }
 
-http_reply api::ollama_generate(const asked& of) {
+http_reply api::ollama_generate(const asked& of) try {
   const json& body = of.body;
   const json chat = chat_of_ollama_prompt(body, options_.limit);
   http_reply out;
   if (body.value("prompt", json()) == json() || body["prompt"] == "") {
+    if (!chat.contains("prompt")) read_chat_request(chat, of.facts(), options_.limit);
     out.body = json_text(ready_reply(of.facts().id, false, "load"));
     return out;
   }
@@ -220,6 +275,9 @@ http_reply api::ollama_generate(const asked& of) {
                                                       : read_chat_request(chat, of.facts(), options_.limit);
   out.pending = std::make_shared<ollama_reply>(of.facts().id, false, wanted.stream, begin(of, wanted), counts_);
   return out;
+} catch (const api_error& refusal) {
+  constexpr std::array<field_names, 1> own{{{"prompt", "messages"}}};
+  throw renamed(renamed(refusal, names_of_both), own);
 }
 
 http_reply api::ollama_tags(const asked& of) {

@@ -16,7 +16,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "completion_reply.hpp"
@@ -35,6 +37,29 @@ inline void take_members(const fields& from, json& to,
 /// What APIs that know nothing of it say of a text that goes on behind the context's end (context_shift.hpp).
 inline void take_context_shift(const fields& from, json& to) {
   take_members(from, to, {{"context_shift", "context_shift"}, {"n_keep", "n_keep"}, {"n_discard", "n_discard"}});
+}
+
+/// A field by its name in an API, and by its name in /v1/chat/completions.
+struct field_names {
+  std::string_view theirs, ours;
+};
+/// The refusal with the names of the client's API. An item of the chat's messages has another place in other bodies, so
+/// its name stays in the message.
+inline api_error renamed(const api_error& refusal, std::span<const field_names> names) {
+  const auto name_in = [&](const std::string& text, bool whole) -> std::string {
+    for (const auto& [theirs, ours] : names) {
+      if (!text.starts_with(ours)) continue;
+      const std::string rest = text.substr(ours.size());
+      if (!rest.empty() && std::string_view(".[: ").find(rest[0]) == std::string_view::npos) continue;
+      if (ours != "messages" || !rest.starts_with('[')) return std::string(theirs) + rest;
+      return std::string(theirs) + (whole ? "" : ", as a chat's " + text);
+    }
+    return text;
+  };
+  api_error out(refusal.status, name_in(refusal.what(), false), name_in(refusal.param, true), refusal.code,
+                refusal.retry_after);
+  out.allow = refusal.allow;
+  return out;
 }
 
 inline http_reply json_reply(const json& body) { return {.body = json_text(body), .fields = {}, .pending = nullptr}; }
@@ -72,8 +97,8 @@ json messages_error(const api_error& error);
 /// A body of /v1/messages as one of chats. @throws api_error 400
 json chat_of_messages(const json& body, const limits& limit);
 
-/// Items of /v1/responses as messages of a chat. @throws api_error 400
-json messages_of_items(const json& input);
+/// Items of /v1/responses as messages of a chat. @param ignore members that are not known  @throws api_error 400
+json messages_of_items(const json& input, bool ignore);
 /// Converts a body of /v1/responses to one of chats, without its previous response.
 json chat_of_response(const json& body, const limits& limit);
 

@@ -100,9 +100,8 @@ class form_reader {
   explicit form_reader(const limits& limit) : limit_(limit) {}
 
   void schema(const json& from, const std::string& name) {
-    // Some clients send the schema as a text.
-    const auto read =
-        std::make_shared<const json>(from.is_string() ? parse_json(from.get<std::string>(), limit_) : from);
+    const auto read = std::make_shared<const json>(
+        from.is_string() ? json_in_text(from, name, "a JSON schema, or a text of one", limit_) : from);
     take(name, grammar_of_schema(*read, name), [read, name](grammar& to, json_rules& rules) {
       const grammar::rule blank = to.add_rule({});
       to.add(blank, {" "});
@@ -139,6 +138,7 @@ class form_reader {
     });
   }
   void give(completion_request& to) {
+    if (form_) to.shape.form_field = of_.substr(0, of_.find('.'));
     to.shape.form = std::move(form_);
     to.form_rule = std::move(rule_);
   }
@@ -206,7 +206,7 @@ void read_response_format(const fields& from, const limits& limit, form_reader& 
 void read_other_forms(const fields& from, const limits& limit, form_reader& to) {
   if (const json* const each = from.find("guided_json")) to.schema(*each, "guided_json");
   if (const json* const each = from.find("guided_choice")) to.choice(*each, "guided_choice");
-  if (const json* const each = from.find("json_schema"); each != nullptr && !each->empty())
+  if (const json* const each = from.find("json_schema"); each != nullptr && *each != json::object())
     to.schema(*each, "json_schema");
   if (const json* const each = from.find("format"); each != nullptr && *each != "") {
     if (*each == "json") to.any_object("format");
@@ -245,8 +245,8 @@ void read_sampling(const fields& from, const model_facts& model, completion_requ
   s.min_p = from.number("min_p", 0, 1).value_or(0.0f);
   // -1 and 0 are other servers' words for off.
   if (const auto k = from.integer("top_k", -1, model.vocab_size); k && *k > 0) s.top_k = static_cast<std::uint32_t>(*k);
-  const auto repetition = from.number("repetition_penalty", 0, 10, true),
-             repeat = from.number("repeat_penalty", 0, 10, true);
+  // Logits are divided by it: the least one keeps them finite.
+  const auto repetition = from.number("repetition_penalty", 0.01, 10), repeat = from.number("repeat_penalty", 0.01, 10);
   if (repetition && repeat && *repetition != *repeat)
     refuse_field("repeat_penalty", "the same as repetition_penalty", number_text(*repeat));
   s.repeat_penalty = repetition ? *repetition : repeat.value_or(1.0f);
@@ -285,6 +285,9 @@ void read_ends(const fields& from, const model_facts& model, const limits& limit
     if (!list->empty()) out.stop_ids = read_ids(*list, "stop_token_ids", model);
   }
   out.shape.min_tokens = from.natural("min_tokens", 0, model.context).value_or(0);
+  if (out.max_tokens && out.shape.min_tokens > *out.max_tokens)
+    refuse_field("min_tokens", "at most max_tokens, " + std::to_string(*out.max_tokens),
+                 std::to_string(out.shape.min_tokens));
   if (from.boolean("ignore_eos", false)) out.shape.min_tokens = UINT32_MAX;
 }
 
@@ -459,8 +462,11 @@ rerank_request read_rerank_request(const json& body, const limits& limit) {
   for (std::size_t i = 0; i < documents.size(); ++i) {
     const json& each = documents[i];
     if (each.is_string()) out.documents.push_back(each.get<std::string>());
-    else if (each.is_object()) out.documents.push_back(fields(each, index("documents", i)).text("text"));
-    else refuse_field(index("documents", i), "a text", shown(each));
+    else if (each.is_object()) {
+      const fields document(each, index("documents", i));
+      out.documents.push_back(document.text("text"));
+      document.refuse_unknown(limit.ignore_unknown);
+    } else refuse_field(index("documents", i), "a text", shown(each));
   }
   from.without_effect({"model", "user"});
   from.refuse_unknown(limit.ignore_unknown);

@@ -8,7 +8,6 @@
 #include <intaglio/core/number_text.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,6 +25,13 @@ inline std::string shown(const json& value) { return printable(json_text(value).
 
 /// The field of an array's item.
 inline std::string index(const std::string& name, std::size_t i) { return name + "[" + std::to_string(i) + "]"; }
+
+/// The JSON in a text, as some clients send it. @throws api_error 400 naming the field
+inline json json_in_text(const json& text, const std::string& name, const std::string& expected, const limits& limit) {
+  try {
+    return parse_json(text.get_ref<const std::string&>(), limit);
+  } catch (const api_error&) { refuse_field(name, expected, shown(text)); }
+}
 
 /// null counts as absent, as clients send it for defaults.
 class fields {
@@ -72,19 +78,16 @@ class fields {
     const auto out = integer(key, least, most);
     return out ? std::optional(static_cast<std::uint32_t>(*out)) : std::nullopt;
   }
-  /// @param open the range does not have `least` itself
-  std::optional<float> number(std::string_view key, double least, double most, bool open = false) const {
+  std::optional<float> number(std::string_view key, double least, double most) const {
     const json* const value = find(key);
     if (value == nullptr) return {};
     const auto range = [&] {
-      return (open ? "a number over " : "a number of ") + number_text(static_cast<float>(least)) +
-             (open ? ", at most " : " .. ") + number_text(static_cast<float>(most));
+      return "a number of " + number_text(static_cast<float>(least)) + " .. " + number_text(static_cast<float>(most));
     };
     if (!value->is_number()) refuse_field(name(key), range(), shown(*value));
     const double out = value->get<double>();
-    if (!(out >= least && out <= most) || (open && out == least)) refuse_field(name(key), range(), shown(*value));
-    const auto narrow = static_cast<float>(out);
-    return open && narrow <= static_cast<float>(least) ? std::nextafter(static_cast<float>(least), 1.0f) : narrow;
+    if (!(out >= least && out <= most)) refuse_field(name(key), range(), shown(*value));
+    return static_cast<float>(out);
   }
   /// Fields that ask for what this server has not: taken where they ask for nothing, else refused.
   void refuse_unless_absent(std::string_view key, const std::string& why) const {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // OpenAI's /v1/responses: https://platform.openai.com/docs/api-reference/responses and .../responses-streaming.
+#include <array>
 #include <chrono>
 
 #include "api.hpp"
 #include "other_apis.hpp"
 #include "request.hpp"
+#include "uri.hpp"
 
 namespace intaglio::serve {
 namespace {
@@ -23,7 +25,7 @@ json& assistant_at_end(json& messages) {
   return messages.back();
 }
 
-void add_item(const json& from, const std::string& name, json& to) {
+void add_item(const json& from, const std::string& name, bool ignore, json& to) {
   const fields item(from, name);
   const std::string type = item.find("type") != nullptr ? item.text("type") : "message";
   item.without_effect({"id", "status", "phase"});
@@ -47,16 +49,38 @@ void add_item(const json& from, const std::string& name, json& to) {
                   {"content", content_of(item.need("output", "a string or an array of parts"), item.name("output"))}});
   } else if (type == "reasoning") {
     std::string thought;
-    if (const json* const content = item.find("content"); content != nullptr && content->is_array())
-      for (std::size_t i = 0; i < content->size(); ++i)
-        thought += fields((*content)[i], index(item.name("content"), i)).text("text");
+    if (const json* const content = item.find("content")) {
+      if (!content->is_array()) refuse_field(item.name("content"), "an array of parts", shown(*content));
+      for (std::size_t i = 0; i < content->size(); ++i) {
+        const fields part((*content)[i], index(item.name("content"), i));
+        thought += part.text("text");
+        part.without_effect({"type"});
+        part.refuse_unknown(ignore);
+      }
+    }
     item.without_effect({"summary", "encrypted_content"});
     if (!thought.empty()) to.push_back({{"role", "assistant"}, {"content", nullptr}, {"reasoning_content", thought}});
   } else {
     refuse_field(item.name("type"), "'message', 'function_call', 'function_call_output' or 'reasoning'",
                  "'" + printable(type, 40) + "'", "unsupported_parameter");
   }
-  item.refuse_unknown(false);
+  item.refuse_unknown(ignore);
+}
+
+/// The answer has no parts that a client could add to it. @throws api_error 400: log probabilities, or no name of a
+/// part
+void check_include(const fields& from) {
+  constexpr std::array<std::string_view, 6> empty{
+      "reasoning.encrypted_content",  // thoughts are answered in plain text
+      "file_search_call.results",       "web_search_call.results",
+      "web_search_call.action.sources", "computer_call_output.output.image_url",
+      "code_interpreter_call.outputs"};
+  const json* const list = from.find("include");
+  if (list == nullptr) return;
+  if (!list->is_array()) refuse_field("include", "an array of names", shown(*list));
+  for (std::size_t i = 0; i < list->size(); ++i)
+    if (std::none_of(empty.begin(), empty.end(), [&](std::string_view each) { return (*list)[i] == each; }))
+      refuse_field(index("include", i), "a part that the server can add", shown((*list)[i]), "unsupported_parameter");
 }
 
 /// Fields of the request that its response repeats.
@@ -251,17 +275,18 @@ class response_reply : public generations_reply {
 
 }  // namespace
 
-json messages_of_items(const json& input) {
+json messages_of_items(const json& input, bool ignore) {
   if (input.is_string()) return json::array({{{"role", "user"}, {"content", input}}});
   if (!input.is_array() || input.empty()) refuse_field("input", "a string or an array of items", shown(input));
   json out = json::array();
-  for (std::size_t i = 0; i < input.size(); ++i) add_item(input[i], index("input", i), out);
+  for (std::size_t i = 0; i < input.size(); ++i) add_item(input[i], index("input", i), ignore, out);
   return out;
 }
 
 json chat_of_response(const json& body, const limits& limit) {
   const fields from(body, {});
-  json out{{"messages", messages_of_items(from.need("input", "a string or an array of items"))}};
+  const json& input = from.need("input", "a string or an array of items");
+  json out{{"messages", messages_of_items(input, limit.ignore_unknown)}};
   take_members(from, out,
                {{"model", "model"},
                 {"max_output_tokens", "max_tokens"},
@@ -296,15 +321,23 @@ json chat_of_response(const json& body, const limits& limit) {
     inside.without_effect({"verbosity"});
     inside.refuse_unknown(limit.ignore_unknown);
   }
-  from.refuse_unless_absent({"background", "conversation", "prompt", "max_tool_calls", "top_logprobs"},
-                            "the server does not do this");
-  from.without_effect({"instructions", "previous_response_id", "store", "include", "metadata", "service_tier", "user",
-                       "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "stream_options"});
+  from.refuse_unless_absent({"background", "conversation", "prompt", "max_tool_calls"}, "the server does not do this");
+  if (const json* const alternatives = from.find("top_logprobs"); alternatives != nullptr && *alternatives != 0)
+    refuse_field("top_logprobs", "0: the answer has no log probabilities", shown(*alternatives));
+  check_include(from);
+  if (const json* const options = from.find("stream_options")) {
+    const fields inside(*options, "stream_options");
+    inside.refuse_unless_absent("include_obfuscation", "pieces are sent as they are");
+    inside.without_effect({"include_usage"});  // the last event always has it
+    inside.refuse_unknown(limit.ignore_unknown);
+  }
+  from.without_effect({"instructions", "previous_response_id", "store", "metadata", "service_tier", "user",
+                       "safety_identifier", "prompt_cache_key", "prompt_cache_retention"});
   from.refuse_unknown(limit.ignore_unknown);
   return out;
 }
 
-http_reply api::responses(const asked& of) {
+http_reply api::responses(const asked& of) try {
   const json& body = of.body;
   json chat = chat_of_response(body, options_.limit);
   const fields from(body, {});
@@ -332,6 +365,13 @@ http_reply api::responses(const asked& of) {
   http_reply out;
   out.pending = std::make_shared<response_reply>(std::move(identity), stored_, begin(of, wanted), counts_);
   return out;
+} catch (const api_error& refusal) {
+  constexpr std::array<field_names, 5> names{{{"max_output_tokens", "max_tokens"},
+                                              {"input", "messages"},
+                                              {"text.format.schema", "response_format.json_schema.schema"},
+                                              {"text.format", "response_format"},
+                                              {"reasoning.effort", "reasoning_effort"}}};
+  throw renamed(refusal, names);
 }
 
 http_reply api::stored_response(const asked& of) {
@@ -339,6 +379,8 @@ http_reply api::stored_response(const asked& of) {
   const auto found = stored_.find(id);
   if (!found)
     throw api_error(404, "response: expected one that is stored, found '" + printable(id, 60) + "'", {}, "not_found");
+  if (const auto stream = query_value(of.request.query, "stream"); stream && *stream != "false")
+    refuse_field("stream", "false: a stored response comes whole", "'" + printable(*stream, 30) + "'");
   http_reply out;
   out.body = json_text(found->document);
   if (of.request.method == "DELETE") {

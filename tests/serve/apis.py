@@ -142,7 +142,7 @@ for more, field in [
     ({"background": True}, "background"),
     ({"input": [{"type": "web_search_call", "id": "1"}]}, "input[0].type"),
     ({"extra_body": {"temprature": 1}}, "temprature"),
-    ({"reasoning": {"effort": "high"}}, "reasoning_effort"),
+    ({"reasoning": {"effort": "high"}}, "reasoning.effort"),
 ]:
     check(field in refused(openai.BadRequestError, 400, field, lambda: ask(**more)), f"{field} is named")
 
@@ -241,7 +241,7 @@ for more, field in [
         "messages[0].content[0].type",
     ),
     ({"extra_body": {"max_token": 5}}, "max_token"),
-    ({"thinking": {"type": "enabled", "budget_tokens": 1024}}, "enable_thinking"),
+    ({"thinking": {"type": "enabled", "budget_tokens": 1024}}, "thinking.type"),
     ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools[0].type"),
 ]:
     check(field in refused(anthropic.BadRequestError, 400, field, lambda: say(**more)), f"{field} is named")

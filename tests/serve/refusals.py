@@ -35,7 +35,7 @@ for name, value, has in [
     ("n", 10**30, "1 .. 8"),
     ("frequency_penalty", 2.5, "-2 .. 2"),
     ("presence_penalty", -3, "-2 .. 2"),
-    ("repetition_penalty", 0, "over 0"),
+    ("repetition_penalty", 1e-45, "0.01 .. 10"),
     ("repeat_last_n", 513, "0 .. 512"),
     ("max_tokens", 0, "1 .."),
     ("max_tokens", -5, "1 .."),
@@ -185,6 +185,65 @@ for name, value, has in [
         None,
         has,
     )
+
+# The other APIs: what they do not know, and the names that they have for fields.
+RESPONSES, CLAUDE, OLLAMA, GENERATE = "/v1/responses", "/v1/messages", "/api/chat", "/api/generate"
+BLOCK = {"type": "text", "text": "Rome?"}
+CALLED = {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}
+other = {
+    RESPONSES: {"input": "Once", "max_output_tokens": 4},
+    CLAUDE: {"messages": MESSAGES, "max_tokens": 4},
+    OLLAMA: {"messages": MESSAGES, "stream": False, "options": {"num_predict": 4}},
+    GENERATE: {"prompt": "Once", "stream": False, "options": {"num_predict": 4}},
+    "/infill": {"input_prefix": "a", "input_suffix": "b"},
+    "/v1/rerank": {"query": "a", "documents": ["b"]},
+    "/api/embeddings": {"prompt": "a"},
+    "/slots/0?action=erase&action=save": {},
+    CHAT: {**good, "tools": [{"type": "function", "function": {"name": "f"}}]},
+}
+for path, more, has in [
+    (RESPONSES, {"max_output_tokens": -5}, "max_output_tokens: expected"),
+    (RESPONSES, {"input": "mouse " * 600}, "input: expected at most"),
+    (RESPONSES, {"input": [{"type": "function_call_output", "call_id": "x", "output": "y"}]}, "input, as a chat's"),
+    (RESPONSES, {"include": ["message.output_text.logprobs"]}, "include[0]"),
+    (RESPONSES, {"include": "all"}, "include: expected an array"),
+    (RESPONSES, {"stream_options": {"include_obfuscation": True}}, "stream_options.include_obfuscation"),
+    (RESPONSES, {"text": {"format": {"type": "xml"}}}, "text.format.type"),
+    (RESPONSES, {"text": {"format": {"type": "json_schema", "schema": {"enum": []}}}}, "text.format.schema"),
+    (RESPONSES, {"reasoning": {"effort": "most"}}, "reasoning.effort"),
+    (RESPONSES, {"input": [{"type": "reasoning", "summary": [], "content": "so"}]}, "input[0].content"),
+    (RESPONSES, {"input": [{"type": "reasoning", "content": [{"type": "reasoning_text", "txt": ""}]}]}, "content[0]"),
+    (CLAUDE, {"system": [{**BLOCK, "txt": "x"}]}, "system[0].txt"),
+    (CLAUDE, {"stop_sequences": ["a", ""]}, "stop_sequences[1]"),
+    (CLAUDE, {"thinking": {"type": "enabled", "budget_tokens": 5}}, "thinking"),
+    (OLLAMA, {"options": {"temperature": "hot"}}, "options.temperature"),
+    (OLLAMA, {"options": {"num_predict": 0}}, "options.num_predict"),
+    (OLLAMA, {"think": "much"}, "think: expected"),
+    (OLLAMA, {"format": "xml"}, "format: expected a JSON schema"),
+    ("/api/embeddings", {"prompt": ["a", "b"]}, "prompt: expected a string"),
+    ("/slots/0?action=erase&action=save", {}, "action: expected one value"),
+    (OLLAMA, {"messages": [{"role": "assistant", "content": "a", "tool_calls": {}}]}, "messages[0].tool_calls"),
+    (OLLAMA, {"messages": [CALLED, {"role": "tool", "content": "a", "tool_name": "g"}]}, "messages[1].role"),
+    (GENERATE, {"prompt": "mouse " * 600}, "prompt: expected at most"),
+    (GENERATE, {"context": [1, 2]}, "context: expected nothing"),
+    ("/infill", {"n_predict": "all"}, "n_predict"),
+    ("/infill", {}, "input_suffix: expected nothing"),
+    ("/v1/rerank", {"documents": [{"text": "b", "title": "c"}]}, "documents[0].title"),
+    (CHAT, {"json_schema": {"type": "boolean"}}, "json_schema"),
+    (CHAT, {"messages": [{"role": "tool", "content": "a", "tool_call_id": ""}]}, "messages[0].tool_call_id"),
+    (CHAT, {"min_tokens": 5}, "min_tokens: expected at most max_tokens, 4"),
+    (CHAT, {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"name": "f"}], "x": 1}}, "tools.x"),
+]:
+    status, _, body = ask("POST", path, {**other[path], **more})
+    error = body.get("error") if isinstance(body, dict) else None
+    message = str(error.get("message") if isinstance(error, dict) else error)
+    what = f"{path}, {str(more)[:60]}"
+    check(status == 400 and has in message, f"{what}: expected a 400 with '{has}', found {status} {body}")
+# A response goes back as input, as its clients send it.
+response = ask("POST", RESPONSES, other[RESPONSES])[2]
+items = [{"role": "user", "content": "Once"}, *response["output"], {"role": "user", "content": "And then?"}]
+check.equal(ask("POST", RESPONSES, {**other[RESPONSES], "input": items})[0], 200, "the items of a response as input")
+refused(ask("GET", f"{RESPONSES}/{response['id']}?stream=true"), 400, "a stored response as a stream", "stream")
 refused(ask("POST", "/v1/infer", {"prompt": "Once", "mode": "walk"}), 400, "a walk without an index", "mode")
 refused(ask("POST", "/v1/infer", {"prompt": "Once", "mode": "fly"}), 400, "no such mode", "mode")
 refused(ask("POST", "/detokenize", {"tokens": [1, 99999]}), 400, "detokenize", "tokens[1]")

@@ -85,6 +85,16 @@ TEST_CASE("fields that are not known are refused by name, in each object of a re
   CHECK(messages(R"([{"role":"user","content":[{"type":"text","text":"a","x":1}]}])") == 400);
   CHECK(messages(R"([{"role":"assistant","content":"a","tool_calls":[{"id":"1"}]}])") == 400);
   CHECK(messages(R"([{"role":"assistant","content":"a","tool_calls":[],"refusal":null,"name":"b"}])") == 200);
+  // What /v1/responses answers, sent back.
+  CHECK(
+      messages(R"([{"role":"assistant","content":[{"type":"output_text","text":"a","annotations":[],"logprobs":[]}]},)"
+               R"({"role":"user","content":"b"}])") == 200);
+  const auto rerank = [](const char* document) {
+    return status_of([&] {
+      read_rerank_request(parse_json(std::string(R"({"query":"a","documents":[)") + document + "]}", {}), {});
+    });
+  };
+  CHECK((rerank(R"({"text":"a"})") == 200 && rerank(R"({"text":"a","title":"b"})") == 400));
   CHECK(status_of([] { read_tokenize_request(parse_json(R"({"content":"a","add_specials":true})", {}), {}); }) == 400);
   CHECK(status_of([] { read_detokenize_request(parse_json(R"({"tokens":[1],"x":1})", {}), model, {}); }) == 400);
   CHECK(status_of([] { read_infer_request(parse_json(R"({"prompt":"a","x":1})", {}), {}); }) == 400);
@@ -144,6 +154,7 @@ TEST_CASE("what asks for a form is done or refused, wherever it stands") {
                                 R"(,"modalities":["text","audio"])",
                                 R"(,"store":true)",
                                 R"(,"stop_token_ids":[4096])",
+                                R"(,"min_tokens":9,"max_tokens":8)",
                                 R"(,"stop_token_ids":3)"}) {
     INFO(bad);
     CHECK_FALSE(refusal_of(bad).empty());
@@ -278,7 +289,11 @@ TEST_CASE("tools and what may be called of them") {
   CHECK((allowed.use == tool_use::required && allowed.tools.size() == 1));
   for (const char* const bad :
        {R"(,"tool_choice":"always")", R"(,"tool_choice":{"type":"function","function":{"name":"h"}})",
-        R"(,"tool_choice":{"type":"web"})", R"(,"function_call":{"name":"f"})", R"(,"functions":[{"name":"f"}])"}) {
+        R"(,"tool_choice":{"type":"web"})",
+        R"(,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"name":"f"}],"mod":"any"})",
+        R"(,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"name":"f","nam":"g"}]})",
+        R"(,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"name":"f"}],"mod":"any"}})",
+        R"(,"function_call":{"name":"f"})", R"(,"functions":[{"name":"f"}])"}) {
     INFO(bad);
     CHECK_FALSE(refusal_of(tools + bad).empty());
   }

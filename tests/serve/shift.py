@@ -146,7 +146,7 @@ for path, body, field in (
     (TEXT, {**fine, "n_keep": CONTEXT - 3}, "n_keep"),
     (TEXT, {**fine, "n_discard": CONTEXT + 1}, "n_discard"),
     (TEXT, {**fine, "prompt": [5] * CONTEXT}, "prompt"),
-    ("/api/generate", {**ollama, "options": {}}, "context_shift"),
+    ("/api/generate", {**ollama, "options": {}}, "shift: expected"),
 ):
     status, _, answer = server.ask("POST", path, body)
     check(status == 400 and field in str(answer["error"]), f"{body}: expected a 400 that names {field}, found {answer}")
