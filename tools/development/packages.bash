@@ -206,6 +206,21 @@ hnswlib_prefix() {
   echo "$PWD/build/.hnswlib/root/usr"
 }
 
+# Catch2's sources in two files, for systems that have no package of it: prints their folder. Nothing where no Debian
+# mirror is (INTAGLIO_DEBIAN_MIRROR): then its cases are not run there.
+catch2_sources() {
+  mkdir -p build
+  (
+    flock 9  # steps that run side by side
+    [[ -f build/.catch2_sources/root/catch2/extras/catch_amalgamated.cpp ]] ||
+      tools/unpack_debs build/.catch2_sources bookworm-backports source:catch2 >build/catch2_sources.log 2>&1
+  ) 9>build/catch2_sources.lock || {
+    [[ $distribution != debian-* ]] || { cat build/catch2_sources.log >&2; return 1; }
+    return 0
+  }
+  echo "$PWD/build/.catch2_sources/root/catch2/extras"
+}
+
 # C++ modules want CMake 3.28, which the backports of Debian 12 have: prints the folder of that program, nothing
 # elsewhere, where the system's own is as new.
 newer_cmake() {

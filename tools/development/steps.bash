@@ -262,15 +262,15 @@ step_flags() {
   return $status
 }
 
-# Files, tokens, plans, the tool's commands and stories for Windows, under Wine (tests/windows), and all but the stories
-# for aarch64, by qemu-user (tests/aarch64).
+# Files, tokens, plans, the tool's commands, cases of Catch2 and stories for Windows, under Wine (tests/windows), and
+# files, tokens, plans and commands for aarch64, by qemu-user (tests/aarch64).
 for_other_system() {  # for_other_system NAME
   build_release
-  result=$(on_lavapipe "$(lavapipe_22)" "tests/$1/run" "build/test/$1" "$clang" "$PWD/build/bin/intaglio" \
-    2>"build/test/$1.log") || { tail -n 40 "build/test/$1.log" >&2; return 1; }
+  result=$(INTAGLIO_SHARED=$shared on_lavapipe "$(lavapipe_22)" "tests/$1/run" "build/test/$1" "$clang" \
+    "$PWD/build/bin/intaglio" "${catch2:-}" 2>"build/test/$1.log") || { tail -n 40 "build/test/$1.log" >&2; return 1; }
   result=${result#"$1": }
 }
-step_windows() { for_other_system windows; }
+step_windows() { catch2=$(catch2_sources) && for_other_system windows; }
 step_aarch64() { for_other_system aarch64; }
 
 # Plans compiled for Radeons that are not there, by the compiler of Mesa's driver (tests/amd).
