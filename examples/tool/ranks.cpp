@@ -24,7 +24,7 @@ namespace {
 
 /// Calls MPI_Init, and ends the process if some ranks do not begin in time: MPI itself would wait for ever.
 void begin_mpi() {
-  constexpr std::chrono::seconds limit(120);
+  static constexpr std::chrono::seconds limit(120);
   std::promise<void> begun;
   std::thread watch([is = begun.get_future()] {
     if (is.wait_for(limit) == std::future_status::ready) return;
