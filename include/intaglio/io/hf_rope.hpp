@@ -88,7 +88,8 @@ class hf_rope : public hf_fields {
     const json_place local = parameters["sliding_attention"], older = text["rope_scaling"];
     for (const json_place& kind : {older["full_attention"], older["sliding_attention"]})
       if (kind.present()) kind.refuse("none: rope_parameters has the kinds of layers");
-    if (local.present() && !gemma) local.refuse("none: all layers are rotated alike");
+    if (local.present() && !gemma && !(of.unscaled_windows && text["sliding_window"].present()))
+      local.refuse("none: all layers are rotated alike");
     if (parameters["full_attention"].present()) {
       expect_type(parameters, "default");
       parameters = parameters["full_attention"];
