@@ -363,7 +363,7 @@ check(
     status == 403 and not any(name.startswith("access-control") for name in fields),
     f"no CORS unless asked for: {status} {fields}",
 )
-status, fields, body = ask("HEAD", "/v1/models")
+status, fields, body = ask("HEAD", "/v1/models", fields={"Connection": "close"})
 check(status == 200 and body == "" and int(fields["content-length"]) > 0, f"HEAD: {status} {fields} {body!r}")
 two = server.raw(
     b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /v1/models HTTP/1.1\r\nHost: localhost\r\nConnection:"
