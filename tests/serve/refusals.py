@@ -35,6 +35,7 @@ for name, value, has in [
     ("n", 10**30, "1 .. 8"),
     ("frequency_penalty", 2.5, "-2 .. 2"),
     ("presence_penalty", -3, "-2 .. 2"),
+    ("repetition_penalty", 0, "0.01 .. 10"),
     ("repetition_penalty", 1e-45, "0.01 .. 10"),
     ("repeat_last_n", 513, "0 .. 512"),
     ("max_tokens", 0, "1 .."),
