@@ -122,18 +122,18 @@ const uint step_quads = row_groups * 128u, buffer_quads = 2u * step_quads, sum_q
 shared vec4 pool[2048];
 shared vec4 scratch[320];  // exponents of scales; a workgroup's results of its rows
 shared float square_parts[most_rows * 9u];
-shared uint64_t places[2u * argument_count];
+shared uint64_t addresses[2u * argument_count];
 #ifdef INNER_NORMS
 shared float head_squares[members], norm_factors[most_rows];
 #else
 shared vec4 rotation[own_qkv * most_rows *
                      4u];  // sine and cosine, twice, of the quads of rows of q, k and v that a workgroup owns
 #endif
-shared uint positions[most_rows], ends[most_rows], cache_places[most_rows];  // of rows; an end of 0 marks an unused row
+shared uint positions[most_rows], ends[most_rows], cache_offsets[most_rows];  // by row; an end of 0 marks an unused row
 shared float token_scales[most_rows];
-shared uvec4 fresh[heads_each * chunks];            // queries as f16
-shared uvec4 fresh_words[2u * chunks];              // key and value of this position, as the caches store them
-shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the tasks' first spans, and of one other
+shared uvec4 fresh[heads_each * chunks];             // queries as f16
+shared uvec4 fresh_words[2u * chunks];               // key and value of this position, as the caches store them
+shared uint octet_offsets[(kept_tasks + 1u) * 32u];  // of the tasks' first spans, and of one other
 shared uint code_magic;
 
 #define scratched(index) scratch[(index) >> 2][uint(index) & 3u]
@@ -301,14 +301,14 @@ void hand_on(uint layer, uint64_t exchange, uint row, uint token, vec4 y, vec4 t
   }
   uvec2 pairs = uvec2(half_word(y.x) | half_word(y.z) << 16, half_word(y.y) | half_word(y.w) << 16);
   bool is_key = row < q_size + kv_size;
-  uint kv_head = head - (is_key ? heads : heads + kv_heads), its_place = cache_places[token];
+  uint kv_head = head - (is_key ? heads : heads + kv_heads), cache_offset = cache_offsets[token];
   [[unroll]] for (uint i = 0u; i < 2u; ++i) {
     uint channel = p + i * (head_dim / 2u);
     query.at[q_size + (head - heads) * (head_dim / 2u) + channel / 2u] = pairs[i];
-    if (token < rows && its_place < context) {
-      uint element = is_key ? key_index(kv_head, its_place, channel / 8u) * 8u + channel % 8u
-                            : (kv_head * context + its_place) * head_dim + channel;
-      Words(place(layer, is_key ? argument_keys : argument_values)).at[element / 2u] = pairs[i];
+    if (token < rows && cache_offset < context) {
+      uint element = is_key ? key_index(kv_head, cache_offset, channel / 8u) * 8u + channel % 8u
+                            : (kv_head * context + cache_offset) * head_dim + channel;
+      Words(address(layer, is_key ? argument_keys : argument_values)).at[element / 2u] = pairs[i];
     }
   }
 }
@@ -317,7 +317,7 @@ void hand_on(uint layer, uint64_t exchange, uint row, uint token, vec4 y, vec4 t
 
 void finish(uint layer, uint product) {
   uint t = gl_LocalInvocationIndex, ways = ways_of(product), count = tile_count(product), from = first_tile(product);
-  uint64_t exchange = place(layer, argument_exchange);
+  uint64_t exchange = address(layer, argument_exchange);
   if (product == gate_up) {
     uint tile = t / most_rows, token = t % most_rows;
     vec4 out_[2];
@@ -390,14 +390,14 @@ void finish(uint layer, uint product) {
       bool ends_layer = product == down;
 #ifdef INNER_NORMS
       add_normalised(exchange + uint64_t(ends_layer ? lowered_squares_at : projected_squares_at),
-                     place(layer, ends_layer ? argument_lowered_norm : argument_projected_norm), sum);
+                     address(layer, ends_layer ? argument_lowered_norm : argument_projected_norm), sum);
 #else
       precise vec4 next_ = residual + sum;
       residual = next_;
 #endif
-      uint64_t to = ends_layer ? places[(layer + 1u & 1u) * argument_count + argument_exchange] : exchange;
-      uint64_t norm = ends_layer ? places[(layer + 1u & 1u) * argument_count + argument_qkv_norm]
-                                 : place(layer, argument_gate_up_norm);
+      uint64_t to = ends_layer ? addresses[(layer + 1u & 1u) * argument_count + argument_exchange] : exchange;
+      uint64_t norm = ends_layer ? addresses[(layer + 1u & 1u) * argument_count + argument_qkv_norm]
+                                 : address(layer, argument_gate_up_norm);
       if (!ends_layer || layer + 1u < layers)
         publish_stream(to, ends_layer ? x_at : middle_at, ends_layer ? x_scales_at : middle_scales_at,
                        ends_layer ? squares_at : middle_squares_at, norm);
@@ -437,15 +437,15 @@ void publish_attended(uint64_t exchange, uint row, uint first_head, uint part, f
 
 void step(uint layer, uint product) {
   const uint arguments_of[4] = {argument_qkv, argument_projection, argument_gate_up, argument_down};
-  uint64_t exchange = place(layer, argument_exchange), weight = place(layer, arguments_of[product]);
+  uint64_t exchange = address(layer, argument_exchange), weight = address(layer, arguments_of[product]);
   SharedQuads x = SharedQuads(exchange + uint64_t(product == qkv          ? x_at
                                                   : product == projection ? attended_at
                                                   : product == gate_up    ? middle_at
                                                                           : gated_at));
-  x_place at = bring_place(product);
+  x_offsets at = bring_offsets(product);
   stage_count = stages_of(product);
   first_stage = (shares_columns(product) ? gl_WorkGroupID.x / shares : gl_WorkGroupID.x) % stage_count;
-  here = place_of(weight, product);
+  here = address_of(weight, product);
   fetch(weight, product);
 #ifndef INNER_NORMS
   await_by_one(0u, scales_of(exchange, product), last_token_quad(scale_quads(product)), true);
@@ -483,7 +483,7 @@ void help() {
 void compute() {
   uint t = gl_LocalInvocationIndex;
   if (t == 0u) code_magic = magic_of_codes;
-  keep_places(0u);
+  keep_addresses(0u);
   keep_rows();
   barrier();
   keep_first_octets();
@@ -492,7 +492,7 @@ void compute() {
     uint row = (gl_WorkGroupID.x / shares * (shares * own_qkv) + own_qkv * share() + t / (most_rows * 4u)) * 16u +
                t % 4u * 4u,
          token = t / 4u % most_rows, p = row % head_dim / 4u * 2u;
-    WordPairs turns = WordPairs(place(0u, argument_rope));
+    WordPairs turns = WordPairs(address(0u, argument_rope));
     rotation[t] =
         vec4(rope_from_turns(positions[token], turns.at[p]), rope_from_turns(positions[token], turns.at[p + 1u]));
   }
@@ -505,14 +505,14 @@ void compute() {
   }
   uint own_token = t / row_quads, element = own_token * (hidden_size / 4u) + own_quad(t % row_quads);
   bool has_own = has_quad(t % row_quads);
-  uint64_t stream = place(0u, argument_stream);
+  uint64_t stream = address(0u, argument_stream);
   residual = vec4(0.0);
   if (has_own && own_token < most_rows && ends[min(own_token, most_rows - 1u)] != 0u)
     residual = FloatQuads(stream).at[element];
-  publish_stream(place(0u, argument_exchange), x_at, x_scales_at, squares_at, place(0u, argument_qkv_norm));
+  publish_stream(address(0u, argument_exchange), x_at, x_scales_at, squares_at, address(0u, argument_qkv_norm));
   [[dont_unroll]] for (uint layer = 0u; layer < end; ++layer) {
     barrier();
-    if (layer + 1u < layers) keep_places(layer + 1u);
+    if (layer + 1u < layers) keep_addresses(layer + 1u);
     barrier();
     [[dont_unroll]] for (uint product = qkv; product <= down; ++product) {
       step(layer, product);

@@ -106,13 +106,13 @@ const uint sum_quads = 36u;
 const uint batch = 4u, pool_quads = batch * members * sum_quads;
 shared vec4 pool[pool_quads];
 shared float token_squares[most_rows * 20u];
-shared uint64_t places[2u * argument_count];
+shared uint64_t addresses[2u * argument_count];
 #ifdef INNER_NORMS
 shared float head_squares[members];
 #else
 shared vec2 rotation[most_rows * (head_dim / 2u)];  // sine, cosine
 #endif
-shared uint positions[most_rows], ends[most_rows], cache_places[most_rows];  // of rows; an end of 0 marks an unused row
+shared uint positions[most_rows], ends[most_rows], cache_offsets[most_rows];  // by row; an end of 0 marks an unused row
 #ifdef INNER_NORMS
 const uint value_parts = head_dim / 64u, value_turns = 1u, most_turns = 1u,
            most_value_octets = 1u;  // workgroups that share the channels of values of a task of attention
@@ -122,9 +122,9 @@ const uint value_parts = 1u, value_turns = 1u, most_turns = 1u, most_value_octet
 const uint heads_of_key = heads / kv_heads, heads_each = heads_of_key % 2u == 0u ? 2u : 1u;  // per task of attention
 const uint tasks_of_row = heads / heads_each, tasks = most_rows * tasks_of_row * value_parts,
            kept_tasks = (tasks + parts - 1u) / parts;
-shared uvec4 fresh[heads_each * chunks];            // queries as f16
-shared uvec4 fresh_words[2u * chunks];              // key and value of this position, as the caches store them
-shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the tasks' first spans, and of one other
+shared uvec4 fresh[heads_each * chunks];             // queries as f16
+shared uvec4 fresh_words[2u * chunks];               // key and value of this position, as the caches store them
+shared uint octet_offsets[(kept_tasks + 1u) * 32u];  // of the tasks' first spans, and of one other
 shared uint code_magic;
 
 #define own_row (gl_LocalInvocationIndex & 15u)
@@ -178,14 +178,14 @@ uint tile_at(uint product, uint i) {
 // Address of a lane's weights of a product: rows lane / 4 + 8 * i, blocks of its subgroup's steps. `codes` is that of
 // tile 0 and the first step. The distances lead to the second half of a block, to the second step (0 if the subgroup
 // has none: x is 0 there) and to the next group of rows.
-struct weight_place {
+struct weight_address {
   uint64_t codes, factors;
   uint half_bytes, second, group_bytes;
 };
-weight_place place_of(uint64_t weight, uint product) {
+weight_address address_of(uint64_t weight, uint product) {
   columns = columns_of(product);
   uint r = lane >> 2 & 3u, block = 4u * (first_step(product) + min(sub * slots, steps_of(product) - 1u)) + (lane & 3u);
-  weight_place out_;
+  weight_address out_;
   out_.group_bytes = group_quads * 16u;
   uint64_t group = weight + uint64_t((lane >> 4) * out_.group_bytes);
   out_.half_bytes = blocks * 16u;
@@ -208,7 +208,7 @@ weight_place place_of(uint64_t weight, uint product) {
 }
 const bool placed = codec == codec_q8_0 || codec == codec_q4_0 || codec == codec_q4_1;
 // With whole_tiles all loads of a tile are issued before the previous tile is multiplied.
-row_part load_part(uint64_t weight, weight_place from, uint product, uint tile, uint i, uint k) {
+row_part load_part(uint64_t weight, weight_address from, uint product, uint tile, uint i, uint k) {
   row_part part = row_part(raw_codes(uvec4(0u), uvec4(0u)), uvec4(0u));
   if (placed) {
     uint64_t ahead = uint64_t(tile * 4u + 2u * i) * from.group_bytes;
@@ -227,7 +227,7 @@ row_part load_part(uint64_t weight, weight_place from, uint product, uint tile, 
   return part;
 }
 #ifdef INNER_NORMS
-uvec4 load_quad(weight_place from, uint tile, uint i, uint k, uint q) {
+uvec4 load_quad(weight_address from, uint tile, uint i, uint k, uint q) {
   return WordQuads(from.codes + uint64_t(tile * 4u + 2u * i) * uint64_t(from.group_bytes))
       .at[(k == 0u ? 0u : from.second) + 4u * q];
 }
@@ -238,7 +238,7 @@ bool works(uint product) { return sub * slots < steps_of(product); }
 #define IF_WORKS(product)
 #define FETCHED product
 #endif
-void fetch(uint64_t weight, weight_place from, uint product, uint tile) {
+void fetch(uint64_t weight, weight_address from, uint product, uint tile) {
 #ifdef INNER_NORMS
   if (!works(product)) {  // else they would keep the previous product's values, in registers until then
     if (!whole_tiles) {
@@ -260,7 +260,7 @@ void fetch(uint64_t weight, weight_place from, uint product, uint tile) {
   [[unroll]] for (uint i = 0u; i < 2u; ++i)
     next_parts[2u * k + i] = load_part(weight, from, product, tile, i, k);
 }
-weight_place here;  // of the current product
+weight_address here;  // of the current product
 
 // Squares of the stream, [tiles, tokens]: loaded right behind the first quads of x, so that they arrive with these.
 const uint square_count = hidden_tiles * most_rows, squares_each = (square_count + threads - 1u) / threads;
@@ -408,13 +408,13 @@ void hand_on(uint layer, uint64_t exchange, uint row, float y, bool wanted) {
   if (row < q_size) SharedWords(query).at[head * head_dim + channel] = floatBitsToUint(written(y));
   if (row < q_size || (row & 2u) != 0u) return;
   SharedWords(query).at[q_size + (head - heads) * (head_dim / 2u) + channel / 2u] = pair;
-  uint its_place = cache_places[own_token];
-  if (own_token >= rows || its_place >= context) return;
+  uint cache_offset = cache_offsets[own_token];
+  if (own_token >= rows || cache_offset >= context) return;
   bool is_key = row < q_size + kv_size;
   uint kv_head = head - (is_key ? heads : heads + kv_heads);
-  uint element = is_key ? key_index(kv_head, its_place, channel / 8u) * 8u + channel % 8u
-                        : (kv_head * context + its_place) * head_dim + channel;
-  Words(place(layer, is_key ? argument_keys : argument_values)).at[element / 2u] = pair;
+  uint element = is_key ? key_index(kv_head, cache_offset, channel / 8u) * 8u + channel % 8u
+                        : (kv_head * context + cache_offset) * head_dim + channel;
+  Words(address(layer, is_key ? argument_keys : argument_values)).at[element / 2u] = pair;
 }
 #endif
 
@@ -429,7 +429,7 @@ void finish(uint layer, uint product, uint first, uint last) {
   [[unroll]] for (uint i = 0u; i < members; ++i)
     y = y + pool[from + i * sum_quads][which];
   if (first == 0u && (product == qkv || product == gate_up)) token_factor = factor_of(own_token);
-  uint64_t exchange = place(layer, argument_exchange);
+  uint64_t exchange = address(layer, argument_exchange);
   if (product == qkv) {
     y = y * token_factor;
 #ifdef INNER_NORMS
@@ -445,14 +445,14 @@ void finish(uint layer, uint product, uint first, uint last) {
     publish(exchange + uint64_t(gated_at), tile, own_token, gated(y, up), 2u, wanted && own_row == 0u);
   } else if (product == projection) {
 #ifdef INNER_NORMS
-    add_normalised(exchange + uint64_t(projected_squares_at), place(layer, argument_projected_norm), tile, y, wanted);
+    add_normalised(exchange + uint64_t(projected_squares_at), address(layer, argument_projected_norm), tile, y, wanted);
 #else
     precise float sum = residual + y;
     if (wanted) residual = sum;
 #endif
     if (own_tile < own_tiles)
       publish_stream(exchange + uint64_t(middle_at), exchange + uint64_t(middle_squares_at),
-                     place(layer, argument_gate_up_norm), tile);
+                     address(layer, argument_gate_up_norm), tile);
   } else {
     SharedWords sums = SharedWords(exchange + uint64_t(sums_at));
     uint share = gl_WorkGroupID.x % shares, own = tile * shares * 128u + (gl_LocalInvocationIndex & 127u);
@@ -472,15 +472,15 @@ void finish(uint layer, uint product, uint first, uint last) {
     }
 #ifdef INNER_NORMS
     if (has_own)
-      add_normalised(exchange + uint64_t(lowered_squares_at), place(layer, argument_lowered_norm), tile, sum, is_own);
+      add_normalised(exchange + uint64_t(lowered_squares_at), address(layer, argument_lowered_norm), tile, sum, is_own);
 #else
     precise float next_residual = residual + sum;
     if (is_own) residual = next_residual;
 #endif
-    uint64_t next = places[(layer + 1u & 1u) * argument_count + argument_exchange];
+    uint64_t next = addresses[(layer + 1u & 1u) * argument_count + argument_exchange];
     if (is_own && layer + 1u < layers)
       publish_stream(next + uint64_t(x_at), next + uint64_t(squares_at),
-                     places[(layer + 1u & 1u) * argument_count + argument_qkv_norm], tile);
+                     addresses[(layer + 1u & 1u) * argument_count + argument_qkv_norm], tile);
   }
 }
 
@@ -489,11 +489,11 @@ void finish(uint layer, uint product, uint first, uint last) {
 void multiply(uint layer, uint product, uint64_t weight) {
   uint next_product = product + 1u & 3u;
   const uint arguments_of[4] = {argument_qkv, argument_projection, argument_gate_up, argument_down};
-  uint64_t next_weight = place(product == down ? min(layer + 1u, layers - 1u) : layer, arguments_of[next_product]);
-  weight_place there = here;
+  uint64_t next_weight = address(product == down ? min(layer + 1u, layers - 1u) : layer, arguments_of[next_product]);
+  weight_address there = here;
   uint first_there = 0u;
   if (whole_tiles) {
-    there = place_of(next_weight, next_product);
+    there = address_of(next_weight, next_product);
     first_there = tile_at(next_product, 0u);
   }
   uint count = tile_count(product), magic = code_magic, first = 0u;  // of a batch of tiles
@@ -502,7 +502,7 @@ void multiply(uint layer, uint product, uint64_t weight) {
     sums[0] = sums_of(0.0);
     sums[1] = sums_of(0.0);
     bool last = i + 1u == count;
-    weight_place from = here;
+    weight_address from = here;
     if (whole_tiles && last) from = there;
     uint following = !last ? tile_at(product, i + 1u) : first_there;
 #ifdef INNER_NORMS
@@ -566,10 +566,10 @@ void publish_attended(uint64_t exchange, uint row, uint first_head, uint part, f
 
 void step(uint layer, uint product) {
   const uint arguments_of[4] = {argument_qkv, argument_projection, argument_gate_up, argument_down};
-  uint64_t exchange = place(layer, argument_exchange), weight = place(layer, arguments_of[product]);
+  uint64_t exchange = address(layer, argument_exchange), weight = address(layer, arguments_of[product]);
   SharedWords squares = SharedWords(exchange + uint64_t(product == qkv ? squares_at : middle_squares_at));
   if (!whole_tiles) {
-    here = place_of(weight, product);
+    here = address_of(weight, product);
     fetch(weight, here, product, tile_at(product, 0u));
   }
   take(SharedQuads(exchange + uint64_t(product == qkv          ? x_at
@@ -586,7 +586,7 @@ void main() {
   lane = gl_SubgroupInvocationID;
   uint t = gl_LocalInvocationIndex;
   if (t == 0u) code_magic = magic_of_codes;
-  keep_places(0u);
+  keep_addresses(0u);
   rows = min(state.at[state_count], most_rows);
   keep_rows();
   barrier();
@@ -594,7 +594,7 @@ void main() {
 #ifndef INNER_NORMS
   for (uint i = t; i < most_rows * (head_dim / 2u); i += threads)
     rotation[i] =
-        rope_from_turns(positions[i / (head_dim / 2u)], WordPairs(place(0u, argument_rope)).at[i % (head_dim / 2u)]);
+        rope_from_turns(positions[i / (head_dim / 2u)], WordPairs(address(0u, argument_rope)).at[i % (head_dim / 2u)]);
 #endif
   // The code below is written for these values; the plan uses no others.
   uint end = layers;
@@ -604,17 +604,17 @@ void main() {
   }
   uint tile = tile_at(projection, min(own_tile, own_tiles - 1u)),
        element = own_token * hidden_size + tile * 16u + own_row;
-  uint64_t stream = place(0u, argument_stream);
+  uint64_t stream = address(0u, argument_stream);
   residual = 0.0;
   if (ends[own_token] != 0u) residual = Floats(stream).at[element];
   if (own_tile < own_tiles)
-    publish_stream(place(0u, argument_exchange) + uint64_t(x_at), place(0u, argument_exchange) + uint64_t(squares_at),
-                   place(0u, argument_qkv_norm), tile);
-  here = place_of(place(0u, argument_qkv), qkv);
-  if (whole_tiles) fetch(place(0u, argument_qkv), here, qkv, tile_at(qkv, 0u));
+    publish_stream(address(0u, argument_exchange) + uint64_t(x_at),
+                   address(0u, argument_exchange) + uint64_t(squares_at), address(0u, argument_qkv_norm), tile);
+  here = address_of(address(0u, argument_qkv), qkv);
+  if (whole_tiles) fetch(address(0u, argument_qkv), here, qkv, tile_at(qkv, 0u));
   [[dont_unroll]] for (uint layer = 0u; layer < end; ++layer) {
     barrier();
-    if (layer + 1u < layers) keep_places(layer + 1u);
+    if (layer + 1u < layers) keep_addresses(layer + 1u);
     barrier();
     [[dont_unroll]] for (uint product = qkv; product <= down; ++product) {
       step(layer, product);

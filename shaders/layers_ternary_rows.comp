@@ -61,7 +61,7 @@ const uint stream_at = 0u, query_at = stream_at + most_rows * hidden_size * 4u,
            codes_at = gated_at + most_rows * intermediate_size * 4u,
            factors_at = codes_at + most_rows * (2u * hidden_size + q_size + intermediate_size);
 
-uint codes_place(uint product) {  // of the product's x
+uint codes_offset(uint product) {  // of the product's x
   return codes_at + most_rows * (product == qkv          ? 0u
                                  : product == projection ? hidden_size
                                  : product == gate_up    ? hidden_size + q_size
@@ -98,15 +98,15 @@ shared vec4 pool[pool_quads];
 const uint qkv_tiles =
     (qkv_size / 16u + parts - 1u) / parts;         // without splits; with splits there are up to that many times more
 shared vec2 rotation[qkv_tiles * 8u * most_rows];  // sine, cosine of the workgroup's pairs and tokens
-shared uint positions[most_rows], ends[most_rows], cache_places[most_rows];  // of rows; an end of 0 marks an unused row
+shared uint positions[most_rows], ends[most_rows], cache_offsets[most_rows];  // by row; an end of 0 marks an unused row
 shared float token_factors[most_rows];
 shared float block_sums[64], greatest_of[members];
-shared uint64_t places[2u * argument_count];
+shared uint64_t addresses[2u * argument_count];
 const uint heads_each = heads / kv_heads % 2u == 0u ? 2u : 1u;  // per task of attention
 const uint tasks_of_row = heads / heads_each, kept_tasks = (most_rows * tasks_of_row + parts - 1u) / parts;
-shared vec4 fresh[heads_each * quads];              // queries
-shared uvec4 fresh_words[2u * chunks];              // key and value of this position, as the caches store them
-shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the tasks' first spans, and of one other
+shared vec4 fresh[heads_each * quads];               // queries
+shared uvec4 fresh_words[2u * chunks];               // key and value of this position, as the caches store them
+shared uint octet_offsets[(kept_tasks + 1u) * 32u];  // of the tasks' first spans, and of one other
 shared uint half_magic;  // 1024 twice as f16: read from memory, so that the compiler does not know it and emits one
                          // instruction for mask and sum
 
@@ -133,16 +133,16 @@ uint end_way(uint way, uint ways, uint pairs) { return min(way, pairs - 1u - pai
 void normalise(uint layer, uint product, const uint width) {
   const uint quads_of_row = width / 4u, blocks = (width + 127u) / 128u, slices = parts / most_rows;
   uint t = gl_LocalInvocationIndex, row = gl_WorkGroupID.x % most_rows, slice = gl_WorkGroupID.x / most_rows;
-  uint64_t exchange = place(layer, argument_exchange);
+  uint64_t exchange = address(layer, argument_exchange);
   uint first = slice * (width / 16u) / slices * 4u,
        end = slice < slices ? (slice + 1u) * (width / 16u) / slices * 4u : 0u;  // quads
-  SharedWords to = SharedWords(exchange + uint64_t(codes_place(product)));
+  SharedWords to = SharedWords(exchange + uint64_t(codes_offset(product)));
   uint to_row = row / 8u * (width / 64u) * 128u + row % 8u * 16u;
   bool is_there = ends[row] != 0u;
   vec4 weights[4];
   uvec4 words[4];
   uint end_quad = end_way(t, threads, quads_of_row);
-  uint64_t norm = place(layer, argument_products + 3u * product);
+  uint64_t norm = address(layer, argument_products + 3u * product);
   FloatQuads norm_at = FloatQuads(norm + uint64_t(t * 16u)), norm_end = FloatQuads(norm + uint64_t(end_quad * 16u));
   [[unroll]] for (uint j = 0u; j < 4u; ++j) {
     words[j] = uvec4(0u);
@@ -156,7 +156,7 @@ void normalise(uint layer, uint product, const uint width) {
                                                  : product == projection ? attended_at
                                                  : product == gate_up    ? middle_at
                                                                          : gated_at)
-                           : place(layer, argument_stream)) +
+                           : address(layer, argument_stream)) +
                     uint64_t(row * width * 4u);
     SharedQuads x_at = SharedQuads(from + uint64_t(t * 16u)), x_end = SharedQuads(from + uint64_t(end_quad * 16u));
     uint tries = 0u, most_bits;
@@ -233,7 +233,7 @@ void normalise(uint layer, uint product, const uint width) {
 void fetch(uint layer, uint product, const uint from_tile, const uint end_tile) {
   const uint tiles16 = columns_of(product) / 16u, pairs = columns_of(product) / 64u, ways = ways_of(product),
              set_tiles = (tiles_of(product) + sets_of(product) - 1u) / sets_of(product);
-  uint64_t weight = place(layer, argument_products + 3u * product + 1u);
+  uint64_t weight = address(layer, argument_products + 3u * product + 1u);
   uint from = first_tile(product), last = tile_count(product) - 1u, way = sub % ways,
        own = (lane & 3u) * 4u + (lane >> 2 & 3u);
 #define FETCH_FROM(tile_, j, k)                                                  \
@@ -301,23 +301,23 @@ void hand_on(uint layer, uint64_t exchange, uint tile, uint own_row, uint token,
   if (row < q_size) query.at[head * head_dim + channel] = floatBitsToUint(written(y));
   if (row < q_size || (row & 2u) != 0u) return;
   query.at[q_size + (head - heads) * (head_dim / 2u) + channel / 2u] = pair == unwritten ? 0x7e007e00u : pair;
-  uint its_place = cache_places[token];
-  if (its_place >= context) return;
+  uint cache_offset = cache_offsets[token];
+  if (cache_offset >= context) return;
   bool is_key = row < q_size + kv_size;
   uint kv_head = head - (is_key ? heads : heads + kv_heads);
-  uint element = is_key ? key_index(kv_head, its_place, channel / 8u) * 8u + channel % 8u
-                        : (kv_head * context + its_place) * head_dim + channel;
-  Words(place(layer, is_key ? argument_keys : argument_values)).at[element / 2u] = pair;
+  uint element = is_key ? key_index(kv_head, cache_offset, channel / 8u) * 8u + channel % 8u
+                        : (kv_head * context + cache_offset) * head_dim + channel;
+  Words(address(layer, is_key ? argument_keys : argument_values)).at[element / 2u] = pair;
 }
 
 void multiply(uint layer, uint product) {
   const uint pairs = columns_of(product) / 64u, ways = ways_of(product), sets = sets_of(product),
              all_tiles = tiles_of(product), set_tiles = (all_tiles + sets - 1u) / sets, splits = splits_of(product),
              passes = row_groups / (splits * together);
-  uint64_t exchange = place(layer, argument_exchange);
+  uint64_t exchange = address(layer, argument_exchange);
   uint t = gl_LocalInvocationIndex, magic = half_magic, count = tile_count(product), from_tile = first_tile(product),
        way = sub % ways, set = sub / ways;
-  Floats scales = Floats(place(layer, argument_products + 3u * product + 2u));
+  Floats scales = Floats(address(layer, argument_products + 3u * product + 2u));
   vec3 scale_of = vec3(scales.at[0]);
   if (product == qkv) scale_of = vec3(scale_of.x, scales.at[1], scales.at[2]);
   if (product == gate_up) scale_of.y = scales.at[1];
@@ -325,7 +325,7 @@ void multiply(uint layer, uint product) {
                        ++turn) {  // else drivers unroll it and run out of registers
     uint group = (turn * splits + gl_WorkGroupID.x % splits) * together;
     uvec4 bytes[most_pairs], others[most_pairs];
-    uint64_t from = exchange + uint64_t(codes_place(product)) + uint64_t((group * pairs * 32u + lane) * 16u);
+    uint64_t from = exchange + uint64_t(codes_offset(product)) + uint64_t((group * pairs * 32u + lane) * 16u);
     SharedQuads x_at = SharedQuads(from + uint64_t(way * 512u)),
                 x_end = SharedQuads(from + uint64_t(end_way(way, ways, pairs) * 512u));
 #define READ_ONE(to, of, k)                                                                 \
@@ -350,7 +350,7 @@ void multiply(uint layer, uint product) {
       if (adds && own_tile < count && ends[token] != 0u) {
         bool exchanged = product == down || layer != 0u;
         uint64_t at =
-            exchanged ? exchange + uint64_t(product == down ? middle_at : stream_at) : place(layer, argument_stream);
+            exchanged ? exchange + uint64_t(product == down ? middle_at : stream_at) : address(layer, argument_stream);
         residual[i] = uintBitsToFloat(SharedWords(at).at[token * hidden_size + (from_tile + own_tile) * 16u + own_row]);
       }
     }
@@ -473,9 +473,9 @@ void multiply(uint layer, uint product) {
               if (product == projection)
                 SharedWords(exchange + uint64_t(middle_at)).at[element] = floatBitsToUint(written(next));
               else if (layer + 1u < layers)
-                SharedWords(places[(layer + 1u & 1u) * argument_count + argument_exchange] + uint64_t(stream_at))
+                SharedWords(addresses[(layer + 1u & 1u) * argument_count + argument_exchange] + uint64_t(stream_at))
                     .at[element] = floatBitsToUint(written(next));
-              else Floats(place(layer, argument_stream)).at[element] = next;
+              else Floats(address(layer, argument_stream)).at[element] = next;
             }
           }
         }
@@ -491,7 +491,7 @@ void main() {
   lane = gl_SubgroupInvocationID;
   uint t = gl_LocalInvocationIndex;
   if (t == 0u) half_magic = 0x64006400u;
-  keep_places(0u);
+  keep_addresses(0u);
   rows = min(state.at[state_count], slots);
   keep_drafted_rows();
   barrier();
@@ -516,7 +516,7 @@ void main() {
   }
   [[dont_unroll]] for (uint layer = 0u; layer < end; ++layer) {
     barrier();
-    if (layer + 1u < layers) keep_places(layer + 1u);
+    if (layer + 1u < layers) keep_addresses(layer + 1u);
     barrier();
     // One piece of code for all norms of a width. The driver does not know the bound, else it would unroll the loop.
     [[dont_unroll]] for (uint product = qkv; product <= down * gl_NumWorkGroups.z; ++product) {
@@ -547,5 +547,5 @@ void main() {
       }
     }
   }
-  leave(place(0u, argument_stream));
+  leave(address(0u, argument_stream));
 }

@@ -8,15 +8,15 @@
 // If a block has 32 bytes of codes, a unit is one half of each of a stage's eight blocks, of which a lane has two: so
 // 128 bytes of a row are loaded together. Else a unit is a step, and a lane has one of its four blocks.
 const bool placed = codec == codec_q8_0 || codec == codec_q4_0 || codec == codec_q4_1, by_halves = codec == codec_q8_0;
-struct weight_place {
+struct weight_address {
   uint64_t codes, factors;
   uint half_bytes, second_bytes, tile, block;
 };
-weight_place here;
-weight_place place_of(uint64_t weight, uint product) {
+weight_address here;
+weight_address address_of(uint64_t weight, uint product) {
   columns = columns_of(product);
   uint ways = ways_of(product), way = sub % ways, r = lane >> 2 & 3u, group_bytes = group_quads * 16u;
-  weight_place out_;
+  weight_address out_;
   out_.tile = first_tile(product) + min(sub / ways, tile_count(product) - 1u);
   out_.block = 4u * (2u * first_own_stage(product) + (by_halves ? 0u : way)) + (lane & 3u);
   out_.half_bytes = blocks * 16u;
@@ -150,7 +150,7 @@ void multiply_unit(uint64_t weight, const uint k, uint block, uint later, uint o
 // weights of two units are in flight. x is read before the products: a wait is for all reads in flight, so this is one
 // wait for x and weights. With q8_0 it is read between a stage's two units, where subgroups drift apart, so that some
 // read while others multiply.
-void multiply(uint product, uint64_t weight, SharedQuads x, x_place at, uint most) {
+void multiply(uint product, uint64_t weight, SharedQuads x, x_offsets at, uint most) {
   uint ways = ways_of(product), stages = stages_of(product), magic = code_magic;
   const uint second_unit = by_halves ? 64u : step_quads;  // of a stage's x in pool
   bool works = sub / ways < tile_count(product);

@@ -21,26 +21,26 @@ const bool brings_two = row_groups == 4u;
 const uint stage_quads = 2u * step_quads;
 // The invocation's first octet of the first stage: its quad in x, its octet of columns, its offset in pool; and the
 // numbers that find the scales of its columns.
-struct x_place {
+struct x_offsets {
   uint quad, column, to, scale_by, scale_reciprocal;
 };
 // A lane has one block; with dense weights four lanes have neighbouring octets.
 #ifdef INNER_NORMS
 uint octet_in_step(uint quad, uint c) { return dense ? quad * 4u + c : c * 4u + quad; }
-uint octet_place(uint o) { return dense ? (o >> 2 & 3u) * 32u + (o & 3u) : (o & 3u) * 32u + (o >> 2 & 3u); }
+uint quad_offset(uint o) { return dense ? (o >> 2 & 3u) * 32u + (o & 3u) : (o & 3u) * 32u + (o >> 2 & 3u); }
 #else
 uint octet_in_step(uint quad, uint c) { return c * 4u + quad; }
-uint octet_place(uint o) { return (o & 3u) * 32u + (o >> 2 & 3u); }
+uint quad_offset(uint o) { return (o & 3u) * 32u + (o >> 2 & 3u); }
 #endif
 uint octet_quad(uint o, uint token) {
-  return (o / 16u * row_groups + token / 8u) * 128u + (token & 7u) * 4u + octet_place(o);
+  return (o / 16u * row_groups + token / 8u) * 128u + (token & 7u) * 4u + quad_offset(o);
 }
 // Index of an octet's scale among the token's: a quotient, here computed as the upper word of a product, which is exact
 // for the columns that kernels::layers_batch::most_columns allows.
 uint reciprocal(uint divisor) { return 0xffffffffu / divisor + 1u; }
-x_place bring_place(uint product) {
+x_offsets bring_offsets(uint product) {
   uint step_ = 2u * first_own_stage(product) + brought_step;
-  x_place out_;
+  x_offsets out_;
   out_.quad = step_ * step_quads + brought_group * 128u + (sub & 3u) * 32u + lane;
   out_.column = step_ * 16u + octet_in_step(sub & 3u, lane & 3u);
   out_.to = brought_step * step_quads + brought_group * 128u + (sub & 3u) * 32u + lane;
@@ -50,7 +50,7 @@ x_place bring_place(uint product) {
                                                 : reciprocal(hidden_size / 8u);
   return out_;
 }
-uint scale_of(uint product, x_place at, uint o) {
+uint scale_of(uint product, x_offsets at, uint o) {
   uint its, below;
   umulExtended(o * at.scale_by + at.scale_by - 1u, at.scale_reciprocal, its, below);
   if (value_slices > 1u && product == projection)
@@ -58,13 +58,13 @@ uint scale_of(uint product, x_place at, uint o) {
   return its;
 }
 const bool all_bring = row_groups >= 2u;
-void ask(SharedQuads x, x_place at, uint stage, out uvec4 words[2]) {
+void ask(SharedQuads x, x_offsets at, uint stage, out uvec4 words[2]) {
   words[0] = words[1] = uvec4(0u);
   if (all_bring || sub < 8u) words[0] = x.at[at.quad + stage * stage_quads];
   if (brings_two) words[1] = x.at[at.quad + stage * stage_quads + step_quads];
 }
 // The factor that brings an octet to the scale of the token's largest value.
-f16vec2 factor_of(uint product, x_place at, uint o, uint most) {
+f16vec2 factor_of(uint product, x_offsets at, uint o, uint most) {
   uint its_scale = scale_of(product, at, o),
        exponent = floatBitsToUint(scratched(brought_token * 33u + (its_scale >> 2))) >> 8u * (its_scale & 3u) & 255u;
   return f16vec2(float16_t(uintBitsToFloat(uint(max(int(exponent) + (127 - int(most)), 0)) << 23)));
@@ -73,9 +73,9 @@ void leave_octet(uint to, f16vec2 by, uvec4 q) {
   pool[to] = uintBitsToFloat(uvec4(as_word(as_pair(q.x) * by), as_word(as_pair(q.y) * by), as_word(as_pair(q.z) * by),
                                    as_word(as_pair(q.w) * by)));
 }
-void bring(SharedQuads x, uint product, x_place at, uint stage, uint to, uint most, uvec4 words[2]) {
+void bring(SharedQuads x, uint product, x_offsets at, uint stage, uint to, uint most, uvec4 words[2]) {
   if (!all_bring && sub >= 8u) return;
-  uint quad = at.quad + stage * stage_quads, o = at.column + stage * 32u, place_ = at.to + to * buffer_quads;
+  uint quad = at.quad + stage * stage_quads, o = at.column + stage * 32u, offset = at.to + to * buffer_quads;
   f16vec2 by = factor_of(product, at, o, most), second_by = by;
   if (brings_two) second_by = factor_of(product, at, o + 16u, most);
   uvec4 q[2] = words;
@@ -83,8 +83,8 @@ void bring(SharedQuads x, uint product, x_place at, uint stage, uint to, uint mo
     q[0] = awaited(x, quad, q[0]);
     if (brings_two) q[1] = awaited(x, quad + step_quads, q[1]);
   }
-  leave_octet(place_, by, q[0]);
-  if (brings_two) leave_octet(place_ + step_quads, second_by, q[1]);
+  leave_octet(offset, by, q[0]);
+  if (brings_two) leave_octet(offset + step_quads, second_by, q[1]);
 }
 
 // Scales of a product's x, and the quads of scales per token.
@@ -97,7 +97,7 @@ SharedQuads scales_of(uint64_t exchange, uint product) {
 uint scale_quads(uint product) { return (product == projection ? tasks_of_row * value_slices : parts) / 4u; }
 // Reads the scales of all tokens, as exponents, the first x and, for a norm, the tokens' factors.
 // @return the exponent of the largest scale of the token whose x the invocation reads
-uint take(uint64_t exchange, SharedQuads x, x_place at, uint product) {
+uint take(uint64_t exchange, SharedQuads x, x_offsets at, uint product) {
   bool normalises = product == qkv || product == gate_up;
   uint t = gl_LocalInvocationIndex, token = min(t / 16u, most_rows - 1u), count = scale_quads(product);
   SharedQuads scales = scales_of(exchange, product);

@@ -4,11 +4,11 @@
 // keys and values go from memory into matrices. Precision is that of prompts: query, keys, values and probabilities are
 // f16, all else f32 (docs/kernels.md). The including shader has heads_each, value_parts (workgroups that share the
 // channels of values of a task), value_turns (turns in which a workgroup computes its channels, at most most_turns),
-// most_value_octets (octets of value channels of a task per lane), tasks, kept_tasks, fresh, fresh_words, octet_places,
-// pool with a quad for each four of members * heads_each * head_dim sums, attention_quad(index) apart from it, and
-// publish_attended, which all invocations call. With INNER_NORMS there are heads of up to 256 channels, which the
-// including shader computes from the exchanged q, k and v (bring_heads), and full_every: every full_every-th layer has
-// no window.
+// most_value_octets (octets of value channels of a task per lane), tasks, kept_tasks, fresh, fresh_words,
+// octet_offsets, pool with a quad for each four of members * heads_each * head_dim sums, attention_quad(index) apart
+// from it, and publish_attended, which all invocations call. With INNER_NORMS there are heads of up to 256 channels,
+// which the including shader computes from the exchanged q, k and v (bring_heads), and full_every: every full_every-th
+// layer has no window.
 #ifndef INTAGLIO_ROWS_ATTENTION
 #define INTAGLIO_ROWS_ATTENTION
 
@@ -44,8 +44,8 @@ f16vec2 same_channel(uvec4 a, uvec4 b, uint channel) {
 void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
   uint t = gl_LocalInvocationIndex, kv_head = first_head / heads_of_key, end = ends[row], newest = positions[row],
        r = lane >> 2, c = lane & 3u;
-  uint64_t exchange = place(layer, argument_exchange), keys = place(layer, argument_keys),
-           values = place(layer, argument_values);
+  uint64_t exchange = address(layer, argument_exchange), keys = address(layer, argument_keys),
+           values = address(layer, argument_values);
   float sum[most_turns];  // of a channel of a head
   [[unroll]] for (uint turn = 0u; turn < most_turns; ++turn)
     sum[turn] = 0.0;
@@ -59,7 +59,7 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
 #define is_seen(position) ((position) < end && (position) >= seen)
 #define sees_some(position) ((position) < end && (position) + 16u > seen)  // among a subgroup's positions
   [[dependency_infinite]] for (uint first = first_span; first < end; first += span_positions) {
-    uint places_from = first == 0u ? 32u * kept : 32u * kept_tasks, own_first = first + 16u * sub;
+    uint offsets_from = first == 0u ? 32u * kept : 32u * kept_tasks, own_first = first + 16u * sub;
     if (first != 0u) {
       barrier();
       keep_octets(32u * kept_tasks, row, first);
@@ -75,20 +75,20 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
       value_words[i] = uvec4(0u);
     if (has_positions) {
       [[unroll]] for (uint n = 0u; n < 2u; ++n) {
-        uint octet_place = octet_places[places_from + 2u * sub + n];
+        uint octet_offset = octet_offsets[offsets_from + 2u * sub + n];
         if (is_seen(own_first + 8u * n + r)) {
-          WordQuads from = WordQuads(keys + uint64_t(key_index(kv_head, octet_place + r, c)) * 16u);
+          WordQuads from = WordQuads(keys + uint64_t(key_index(kv_head, octet_offset + r, c)) * 16u);
           [[unroll]] for (uint j = 0u; j < most_key_quads; ++j)
             if (j < key_quads) key_words[most_key_quads * n + j] = from.at[32u * j];
         }
-#define BRING_VALUES(turn)                                                                                   \
-  [[unroll]] for (uint i = 0u; i < 2u; ++i)                                                                  \
-    if (is_seen(own_first + 8u * n + 2u * c + i)) {                                                          \
-      WordQuads from = WordQuads(values + uint64_t((kv_head * context + octet_place + 2u * c + i) * chunks + \
-                                                   (part * value_turns + turn) * turn_chunks + r) *          \
-                                              16u);                                                          \
-      [[unroll]] for (uint o = 0u; o < most_value_octets; ++o)                                               \
-        if (o < value_octets) value_words[most_value_octets * (2u * n + i) + o] = from.at[8u * o];           \
+#define BRING_VALUES(turn)                                                                                    \
+  [[unroll]] for (uint i = 0u; i < 2u; ++i)                                                                   \
+    if (is_seen(own_first + 8u * n + 2u * c + i)) {                                                           \
+      WordQuads from = WordQuads(values + uint64_t((kv_head * context + octet_offset + 2u * c + i) * chunks + \
+                                                   (part * value_turns + turn) * turn_chunks + r) *           \
+                                              16u);                                                           \
+      [[unroll]] for (uint o = 0u; o < most_value_octets; ++o)                                                \
+        if (o < value_octets) value_words[most_value_octets * (2u * n + i) + o] = from.at[8u * o];            \
     }
 #ifndef INNER_NORMS
         BRING_VALUES(0u)
@@ -139,7 +139,7 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
     // Loaded after the keys are used: registers do not suffice for both.
     if (has_positions) [[unroll]]
       for (uint n = 0u; n < 2u; ++n) {
-        uint octet_place = octet_places[places_from + 2u * sub + n];
+        uint octet_offset = octet_offsets[offsets_from + 2u * sub + n];
         BRING_VALUES(0u)
       }
 #endif
@@ -213,7 +213,7 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
             }
           if (turn + 1u < value_turns) [[unroll]]
             for (uint n = 0u; n < 2u; ++n) {
-              uint octet_place = octet_places[places_from + 2u * sub + n];
+              uint octet_offset = octet_offsets[offsets_from + 2u * sub + n];
               BRING_VALUES(turn + 1u)
             }
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Norms of heads and rotations in shaders/layers_rows.comp and layers_batch.comp with INNER_NORMS. The including shader
-// has heads_each, heads_of_key, query_at, head_squares, fresh, fresh_words, cache_places and half_word.
+// has heads_each, heads_of_key, query_at, head_squares, fresh, fresh_words, cache_offsets and half_word.
 #ifndef INTAGLIO_ROWS_HEADS
 #define INTAGLIO_ROWS_HEADS
 
@@ -10,15 +10,15 @@ void bring_heads(uint layer, uint row, uint first_head, bool writes) {
   const uint half_dim = head_dim / 2u;
   uint t = gl_LocalInvocationIndex, item = t / half_dim, p = t % half_dim, kv_head = first_head / heads_of_key;
   bool is_there = item < heads_each + 2u, is_value = item == heads_each + 1u;
-  SharedWords from = SharedWords(place(layer, argument_exchange) + uint64_t(query_at + row * qkv_size * 4u));
+  SharedWords from = SharedWords(address(layer, argument_exchange) + uint64_t(query_at + row * qkv_size * 4u));
   vec2 y = vec2(0.0), weight = vec2(1.0);
   uvec2 turns = uvec2(0u);
   if (is_there) {
     uint at = (item < heads_each ? first_head + item : heads + kv_head + (is_value ? kv_heads : 0u)) * head_dim + p;
     if (!is_value) {
-      Floats norm = Floats(place(layer, item < heads_each ? argument_q_norm : argument_k_norm));
+      Floats norm = Floats(address(layer, item < heads_each ? argument_q_norm : argument_k_norm));
       weight = vec2(norm.at[p], norm.at[p + half_dim]);
-      turns = WordPairs(place(layer, argument_rope)).at[p];
+      turns = WordPairs(address(layer, argument_rope)).at[p];
     }
     uint low = from.at[at], high = from.at[at + half_dim];
     y = uintBitsToFloat(uvec2(awaited(from, at, low), awaited(from, at + half_dim, high)));
@@ -50,12 +50,12 @@ void bring_heads(uint layer, uint row, uint first_head, bool writes) {
     uint index = item * half_dim + channel / 2u;
     fresh[index / 4u][index & 3u] = word;
   } else {
-    uint index = (is_value ? half_dim : 0u) + channel / 2u, its_place = cache_places[row];
+    uint index = (is_value ? half_dim : 0u) + channel / 2u, cache_offset = cache_offsets[row];
     fresh_words[index / 4u][index & 3u] = word;
-    if (!writes || first_head % heads_of_key != 0u || row >= rows || its_place >= context) return;
-    uint element = is_value ? (kv_head * context + its_place) * head_dim + channel
-                            : key_index(kv_head, its_place, channel / 8u) * 8u + channel % 8u;
-    Words(place(layer, is_value ? argument_values : argument_keys)).at[element / 2u] = word;
+    if (!writes || first_head % heads_of_key != 0u || row >= rows || cache_offset >= context) return;
+    uint element = is_value ? (kv_head * context + cache_offset) * head_dim + channel
+                            : key_index(kv_head, cache_offset, channel / 8u) * 8u + channel % 8u;
+    Words(address(layer, is_value ? argument_values : argument_keys)).at[element / 2u] = word;
   }
 }
 

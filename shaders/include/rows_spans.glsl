@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Positions of the rows of a batch's resident dispatch, and pool offsets of the octets of a span of attention. The
-// including shader has most_rows, rows, pool, octet_places, positions, ends and cache_places.
+// including shader has most_rows, rows, pool, octet_offsets, positions, ends and cache_offsets.
 #ifndef INTAGLIO_ROWS_SPANS
 #define INTAGLIO_ROWS_SPANS
 
@@ -10,7 +10,7 @@
 void keep_octets(uint to, uint row, uint first) {
   uint t = gl_LocalInvocationIndex, octet_first = first + 8u * t;
   if (t < span_positions / 8u)
-    octet_places[to + t] = octet_first < ends[row] ? pool_place(slot_at(row), octet_first) : 0u;
+    octet_offsets[to + t] = octet_first < ends[row] ? pool_place(slot_at(row), octet_first) : 0u;
 }
 
 // Looks up the position of each row's session.
@@ -18,11 +18,11 @@ void keep_rows() {
   uint t = gl_LocalInvocationIndex;
   if (t < most_rows) {
     positions[t] = ends[t] = 0u;
-    cache_places[t] = context;
+    cache_offsets[t] = context;
     if (t < rows && state.at[slot_at(t) + state_count] != 0u) {
       positions[t] = row_position(t);
       ends[t] = min(positions[t] + 1u, limit_of(slot_at(t)));
-      cache_places[t] = row_place(t, positions[t]);
+      cache_offsets[t] = row_place(t, positions[t]);
     }
   }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Functions shared by resident dispatches of a batch: addresses of a layer's arguments, waiting, and leaving. The
-// including shader has rows_frame.glsl, rows_exchange.glsl, places, spin_limit, rows, threads and timed_out.
+// including shader has rows_frame.glsl, rows_exchange.glsl, addresses, spin_limit, rows, threads and timed_out.
 #ifndef INTAGLIO_ROWS_WAITS
 #define INTAGLIO_ROWS_WAITS
 
-uint64_t place(uint layer, uint argument) { return places[(layer & 1u) * argument_count + argument]; }
-void keep_places(uint layer) {
+uint64_t address(uint layer, uint argument) { return addresses[(layer & 1u) * argument_count + argument]; }
+void keep_addresses(uint layer) {
   if (gl_LocalInvocationIndex < argument_count)
-    places[(layer & 1u) * argument_count + gl_LocalInvocationIndex] =
+    addresses[(layer & 1u) * argument_count + gl_LocalInvocationIndex] =
         arguments.at[layer * argument_count + gl_LocalInvocationIndex];
 }
 

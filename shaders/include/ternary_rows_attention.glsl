@@ -53,15 +53,15 @@ float greatest_of_span(uint head) {
 
 void attend(uint layer, uint row, uint first_head, uint kept) {
   uint t = gl_LocalInvocationIndex, kv_head = first_head / (heads / kv_heads), end = ends[row], newest = positions[row];
-  uint64_t exchange = place(layer, argument_exchange), keys = place(layer, argument_keys),
-           values = place(layer, argument_values);
+  uint64_t exchange = address(layer, argument_exchange), keys = address(layer, argument_keys),
+           values = address(layer, argument_values);
   float sum = 0.0;  // of a channel of a head
   vec2 weight = vec2(0.0);
   [[dont_unroll]] for (uint first = 0u; first < end; first += span_positions) {
-    uint places_from = first == 0u ? 32u * kept : 32u * kept_tasks, count = min(end - first, span_positions);
+    uint offsets_from = first == 0u ? 32u * kept : 32u * kept_tasks, count = min(end - first, span_positions);
     if (first != 0u) {
       barrier();
-      keep_octets(places_from, row, first);
+      keep_octets(offsets_from, row, first);
       barrier();
     }
     uint own = t & (span_positions - 1u), channels = t / span_positions;  // two quarters of them
@@ -69,7 +69,7 @@ void attend(uint layer, uint row, uint first_head, uint kept) {
     [[unroll]] for (uint c = 0u; c < 8u; ++c)
       key_words[c] = value_words[c] = uvec4(0u);
     if (own < count) {
-      uint at = octet_places[places_from + own / 8u] + own % 8u;
+      uint at = octet_offsets[offsets_from + own / 8u] + own % 8u;
       WordQuads from = WordQuads(keys + uint64_t(key_index(kv_head, at, 2u * channels)) * 16u);
       [[unroll]] for (uint c = 0u; c < 8u; ++c)
         if (c / 2u < quarter_chunks) key_words[c] = from.at[8u * ((c & 1u) + 4u * (c / 2u))];
@@ -78,7 +78,7 @@ void attend(uint layer, uint row, uint first_head, uint kept) {
     [[unroll]] for (uint j = 0u; j < 8u; ++j)
       if (octet < 32u && octet * 8u + j < count)
         value_words[j] =
-            WordQuads(values + uint64_t(((kv_head * context + octet_places[places_from + octet] + j) * value_lanes +
+            WordQuads(values + uint64_t(((kv_head * context + octet_offsets[offsets_from + octet] + j) * value_lanes +
                                          t % value_lanes)) *
                                    16u)
                 .at[0];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Written by tools/embed_shaders from shaders/layers_batch.comp -O -DWIDE_LOADS=0: 810044 bytes of SPIR-V.
+// Written by tools/embed_shaders from shaders/layers_batch.comp -O -DWIDE_LOADS=0: 810048 bytes of SPIR-V.
 #pragma once
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_batch_source_hash = 0x814fe3509a5b607aULL;
+inline constexpr unsigned long long layers_batch_source_hash = 0x9d83d49d989460c2ULL;
 alignas(4) inline constexpr char layers_batch_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\14\200\3\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\11\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0\0"
     "\0\21\0\2\0A\0\0\0\21\0\2\0\341\24\0\0\21\0\2\0\342\24\0\0\21\0\2\0\343\24\0\0\21\0\2\0\206\27\0\0\12\0\10\0SPV_"
@@ -24,31 +24,31 @@ alignas(4) inline constexpr char layers_batch_spirv[] =
     "\0\0\0\0\0at\0\0\5\0\3\0\217\11\0\0\0\0\0\0\5\0\5\0\230\11\0\0page_size\0\0\0\5\0\5\0\232\11\0\0slot_pages\0\0\5"
     "\0\4\0\254\11\0\0context\0\5\0\5\0\345\11\0\0head_dim\0\0\0\0\5\0\4\0\346\11\0\0chunks\0\0\5\0\4\0\34\12\0\0scal"
     "e\0\0\0\5\0\4\0/\12\0\0heads\0\0\0\5\0\4\0000\12\0\0q_size\0\0\5\0\7\0004\12\0\0intermediate_size\0\0\0\5\0\5"
-    "\0005\12\0\0hidden_size\0\5\0\4\0i\12\0\0places\0\0\5\0\10\0u\12\0\0gl_LocalInvocationIndex\0\5\0\5\0\223\12\0\0"
-    "spin_limit\0\0\5\0\7\0\26\13\0\0gl_NumWorkGroups\0\0\0\0\5\0\5\0!\13\0\0leaves_last\0\5\0\4\0>\13\0\0Floats\0\0"
-    "\6\0\4\0>\13\0\0\0\0\0\0at\0\0\5\0\4\0Q\13\0\0slots\0\0\0\5\0\5\0S\13\0\0row_groups\0\0\5\0\5\0T\13\0\0most_rows"
-    "\0\0\0\5\0\5\0U\13\0\0kv_heads\0\0\0\0\5\0\6\0V\13\0\0heads_of_key\0\0\0\0\5\0\5\0\\\13\0\0heads_each\0\0\5\0\6"
-    "\0]\13\0\0tasks_of_row\0\0\0\0\5\0\4\0a\13\0\0parts\0\0\0\5\0\5\0c\13\0\0value_turns\0\5\0\5\0d\13\0\0value_part"
-    "s\0\5\0\4\0e\13\0\0tasks\0\0\0\5\0\5\0h\13\0\0kept_tasks\0\0\5\0\6\0m\13\0\0octet_places\0\0\0\0\5\0\4\0t\13\0\0"
-    "ends\0\0\0\0\5\0\5\0\215\13\0\0positions\0\0\0\5\0\6\0\222\13\0\0cache_places\0\0\0\0\5\0\6\0\330\13\0\0gl_WorkG"
-    "roupID\0\0\5\0\6\0\346\13\0\0gate_up_tiles\0\0\0\5\0\4\0\352\13\0\0kv_size\0\5\0\5\0\354\13\0\0qkv_size\0\0\0\0"
-    "\5\0\4\0\356\13\0\0own_qkv\0\5\0\6\0\362\13\0\0shared_tiles\0\0\0\0\5\0\6\0D\14\0\0gl_SubgroupID\0\0\0\5\0\5\0"
-    "\246\14\0\0step_quads\0\0\5\0\5\0\21\15\0\0all_bring\0\0\0\5\0\5\0\36\15\0\0stage_quads\0\5\0\5\0$\15\0\0brings_"
-    "two\0\0\5\0\4\0=\15\0\0scratch\0\5\0\4\0q\15\0\0pool\0\0\0\0\5\0\6\0\260\15\0\0buffer_quads\0\0\0\0\5\0\5\0\16"
-    "\16\0\0middle_at\0\0\0\5\0\5\0\21\16\0\0attended_at\0\5\0\5\0\24\16\0\0gated_at\0\0\0\0\5\0\5\0\27\16\0\0x_scale"
-    "s_at\0\5\0\7\0 \16\0\0middle_scales_at\0\0\0\0\5\0\7\0#\16\0\0attended_scales_at\0\0\5\0\6\0*\16\0\0gated_scales"
-    "_at\0\5\0\5\0W\16\0\0squares_at\0\0\5\0\7\0Z\16\0\0middle_squares_at\0\0\0\5\0\5\0*\17\0\0mosts_at\0\0\0\0\5\0\4"
-    "\0=\17\0\0sums_at\0\5\0\3\0\270\17\0\0eps\0\5\0\6\0\324\17\0\0token_scales\0\0\0\0\5\0\5\0\26\20\0\0by_halves\0"
-    "\0\0\5\0\4\0\204\20\0\0placed\0\0\5\0\5\0\260\20\0\0HeldQuads\0\0\0\6\0\4\0\260\20\0\0\0\0\0\0at\0\0\5\0\5\0\303"
-    "\20\0\0HeldWords\0\0\0\6\0\4\0\303\20\0\0\0\0\0\0at\0\0\5\0\5\0w\21\0\0sum_quads\0\0\0\5\0\5\0\177\22\0\0code_ma"
-    "gic\0\0\5\0\5\0\253\22\0\0second_unit\0\5\0\5\08\24\0\0most_octets\0\5\0\5\08\24\0\0own_octets\0\0\5\0\5\0O\24\0"
-    "\0row_quads\0\0\0\5\0\6\0U\24\0\0square_parts\0\0\0\0\5\0\5\0u\24\0\0FloatQuads\0\0\6\0\4\0u\24\0\0\0\0\0\0at\0"
-    "\0\5\0\5\0J\25\0\0query_at\0\0\0\0\5\0\5\0\246\26\0\0team_octets\0\5\0\5\0\261\26\0\0qkv_sums_at\0\5\0\7\0\270"
-    "\26\0\0projection_sums_at\0\0\5\0\6\0\274\26\0\0down_sums_at\0\0\0\0\5\0\5\0\313\26\0\0tile_quads\0\0\5\0\5\0"
-    "\372\27\0\0rotation\0\0\0\0\5\0\4\0=\30\0\0layers\0\0\5\0\5\0_\30\0\0head_octets\0\5\0\5\0`\30\0\0turn_octets\0"
-    "\5\0\5\0\201\30\0\0mosts_at\0\0\0\0\5\0\5\0\17\32\0\0key_quads\0\0\0\5\0\5\0R\32\0\0turn_chunks\0\5\0\6\0e\32\0"
-    "\0value_octets\0\0\0\0\5\0\5\0\213\32\0\0query_words\0\5\0\4\0\262\32\0\0fresh\0\0\0\5\0\5\0\333\32\0\0fresh_wor"
-    "ds\0\5\0\6\0[\35\0\0turn_channels\0\0\0\5\0\5\0i\37\0\0behind_sums\0\5\0\5\0i\37\0\0blanked_at\0\0\5\0\6\0\334"
+    "\0005\12\0\0hidden_size\0\5\0\5\0i\12\0\0addresses\0\0\0\5\0\10\0u\12\0\0gl_LocalInvocationIndex\0\5\0\5\0\223"
+    "\12\0\0spin_limit\0\0\5\0\7\0\26\13\0\0gl_NumWorkGroups\0\0\0\0\5\0\5\0!\13\0\0leaves_last\0\5\0\4\0>\13\0\0Floa"
+    "ts\0\0\6\0\4\0>\13\0\0\0\0\0\0at\0\0\5\0\4\0Q\13\0\0slots\0\0\0\5\0\5\0S\13\0\0row_groups\0\0\5\0\5\0T\13\0\0mos"
+    "t_rows\0\0\0\5\0\5\0U\13\0\0kv_heads\0\0\0\0\5\0\6\0V\13\0\0heads_of_key\0\0\0\0\5\0\5\0\\\13\0\0heads_each\0\0"
+    "\5\0\6\0]\13\0\0tasks_of_row\0\0\0\0\5\0\4\0a\13\0\0parts\0\0\0\5\0\5\0c\13\0\0value_turns\0\5\0\5\0d\13\0\0valu"
+    "e_parts\0\5\0\4\0e\13\0\0tasks\0\0\0\5\0\5\0h\13\0\0kept_tasks\0\0\5\0\6\0m\13\0\0octet_offsets\0\0\0\5\0\4\0t"
+    "\13\0\0ends\0\0\0\0\5\0\5\0\215\13\0\0positions\0\0\0\5\0\6\0\222\13\0\0cache_offsets\0\0\0\5\0\6\0\330\13\0\0gl"
+    "_WorkGroupID\0\0\5\0\6\0\346\13\0\0gate_up_tiles\0\0\0\5\0\4\0\352\13\0\0kv_size\0\5\0\5\0\354\13\0\0qkv_size\0"
+    "\0\0\0\5\0\4\0\356\13\0\0own_qkv\0\5\0\6\0\362\13\0\0shared_tiles\0\0\0\0\5\0\6\0D\14\0\0gl_SubgroupID\0\0\0\5\0"
+    "\5\0\246\14\0\0step_quads\0\0\5\0\5\0\21\15\0\0all_bring\0\0\0\5\0\5\0\36\15\0\0stage_quads\0\5\0\5\0$\15\0\0bri"
+    "ngs_two\0\0\5\0\4\0=\15\0\0scratch\0\5\0\4\0q\15\0\0pool\0\0\0\0\5\0\6\0\260\15\0\0buffer_quads\0\0\0\0\5\0\5\0"
+    "\16\16\0\0middle_at\0\0\0\5\0\5\0\21\16\0\0attended_at\0\5\0\5\0\24\16\0\0gated_at\0\0\0\0\5\0\5\0\27\16\0\0x_sc"
+    "ales_at\0\5\0\7\0 \16\0\0middle_scales_at\0\0\0\0\5\0\7\0#\16\0\0attended_scales_at\0\0\5\0\6\0*\16\0\0gated_sca"
+    "les_at\0\5\0\5\0W\16\0\0squares_at\0\0\5\0\7\0Z\16\0\0middle_squares_at\0\0\0\5\0\5\0*\17\0\0mosts_at\0\0\0\0\5"
+    "\0\4\0=\17\0\0sums_at\0\5\0\3\0\270\17\0\0eps\0\5\0\6\0\324\17\0\0token_scales\0\0\0\0\5\0\5\0\26\20\0\0by_halve"
+    "s\0\0\0\5\0\4\0\204\20\0\0placed\0\0\5\0\5\0\260\20\0\0HeldQuads\0\0\0\6\0\4\0\260\20\0\0\0\0\0\0at\0\0\5\0\5\0"
+    "\303\20\0\0HeldWords\0\0\0\6\0\4\0\303\20\0\0\0\0\0\0at\0\0\5\0\5\0w\21\0\0sum_quads\0\0\0\5\0\5\0\177\22\0\0cod"
+    "e_magic\0\0\5\0\5\0\253\22\0\0second_unit\0\5\0\5\08\24\0\0most_octets\0\5\0\5\08\24\0\0own_octets\0\0\5\0\5\0O"
+    "\24\0\0row_quads\0\0\0\5\0\6\0U\24\0\0square_parts\0\0\0\0\5\0\5\0u\24\0\0FloatQuads\0\0\6\0\4\0u\24\0\0\0\0\0\0"
+    "at\0\0\5\0\5\0J\25\0\0query_at\0\0\0\0\5\0\5\0\246\26\0\0team_octets\0\5\0\5\0\261\26\0\0qkv_sums_at\0\5\0\7\0"
+    "\270\26\0\0projection_sums_at\0\0\5\0\6\0\274\26\0\0down_sums_at\0\0\0\0\5\0\5\0\313\26\0\0tile_quads\0\0\5\0\5"
+    "\0\372\27\0\0rotation\0\0\0\0\5\0\4\0=\30\0\0layers\0\0\5\0\5\0_\30\0\0head_octets\0\5\0\5\0`\30\0\0turn_octets"
+    "\0\5\0\5\0\201\30\0\0mosts_at\0\0\0\0\5\0\5\0\17\32\0\0key_quads\0\0\0\5\0\5\0R\32\0\0turn_chunks\0\5\0\6\0e\32"
+    "\0\0value_octets\0\0\0\0\5\0\5\0\213\32\0\0query_words\0\5\0\4\0\262\32\0\0fresh\0\0\0\5\0\5\0\333\32\0\0fresh_w"
+    "ords\0\5\0\6\0[\35\0\0turn_channels\0\0\0\5\0\5\0i\37\0\0behind_sums\0\5\0\5\0i\37\0\0blanked_at\0\0\5\0\6\0\334"
     "\37\0\0magic_of_codes\0\0\5\0\6\0% \0\0workgroup_size\0\0\5\0\6\0' \0\0subgroup_width\0\0\5\0\10\0\230 \0\0gl_Su"
     "bgroupInvocationID\0G\0\4\0\32\0\0\0\1\0\0\0\0\0\0\0G\0\4\0\35\0\0\0\6\0\0\0\4\0\0\0G\0\3\0\36\0\0\0\2\0\0\0H\0"
     "\5\0\36\0\0\0\0\0\0\0#\0\0\0\0\0\0\0G\0\4\0(\1\0\0\6\0\0\0\20\0\0\0G\0\3\0)\1\0\0\2\0\0\0H\0\5\0)\1\0\0\0\0\0\0#"
@@ -4729,7 +4729,7 @@ inline constexpr const char* layers_batch_exact =
     "$C$C$C$C$C$42";
 
 inline constexpr auto layers_batch_parts = [](auto take) {
-  return take(layers_batch_spirv, 202511u, 985u, layers_batch_exact, layers_batch_code, layers_batch_code_1, layers_batch_code_2, layers_batch_code_3, layers_batch_code_4, layers_batch_code_5, layers_batch_code_6, layers_batch_code_7);
+  return take(layers_batch_spirv, 202512u, 986u, layers_batch_exact, layers_batch_code, layers_batch_code_1, layers_batch_code_2, layers_batch_code_3, layers_batch_code_4, layers_batch_code_5, layers_batch_code_6, layers_batch_code_7);
 };
 
 }  // namespace intaglio::kernels::spirv
