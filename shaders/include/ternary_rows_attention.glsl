@@ -94,23 +94,19 @@ void attend(uint layer, uint row, uint first_head, uint kept) {
         else fresh_words[pair / 4u][pair & 3u] = its;
       }
     }
-    if (drafted_before[row] != 0u) {
-      if (own < count && is_drafted(row, first + own)) {
-        SharedQuads from = drafted_quads(exchange, row, first + own, kv_head);
-        for (uint c = 2u * channels; c < chunks; c += (c & 1u) == 0u ? 1u : 3u) awaited(from, c, from.at[c]);
-        [[unroll]] for (uint c = 0u; c < 8u; ++c)
-          if (c / 2u < quarter_chunks) key_words[c] = from.at[2u * channels + (c & 1u) + 4u * (c / 2u)];
+    // Keys, then values, in one loop with a bound that drivers do not know: each copy of a wait is long code.
+    if (drafted_before[row] != 0u)
+      for (uint i = 0u; i < 16u * gl_NumWorkGroups.z; ++i) {
+        uint j = i & 7u, its = i < 8u ? own : octet * 8u + j;
+        if (its >= count || (i < 8u ? j / 2u >= quarter_chunks : octet >= 32u) || !is_drafted(row, first + its)) continue;
+        SharedQuads from = drafted_quads(exchange, row, first + its, i < 8u ? kv_head : kv_heads + kv_head);
+        uint quad = i < 8u ? 2u * channels + (j & 1u) + 4u * (j / 2u) : t % value_lanes;
+        uvec4 words = awaited(from, quad, from.at[quad]);
+        [[unroll]] for (uint c = 0u; c < 8u; ++c) {
+          if (i == c) key_words[c] = words;
+          if (i == c + 8u) value_words[c] = words;
+        }
       }
-      for (uint j = 0u; j < 8u * gl_NumWorkGroups.z; ++j) {  // a bound that drivers do not know: waits are long code
-        uint its = octet * 8u + j, c = t % value_lanes;
-        if (octet >= 32u || its >= count || !is_drafted(row, first + its)) continue;
-        SharedQuads from = drafted_quads(exchange, row, first + its, kv_heads + kv_head);
-        awaited(from, c, from.at[c]);
-      }
-      [[unroll]] for (uint j = 0u; j < 8u; ++j)
-        if (octet < 32u && octet * 8u + j < count && is_drafted(row, first + octet * 8u + j))
-          value_words[j] = drafted_quads(exchange, row, first + octet * 8u + j, kv_heads + kv_head).at[t % value_lanes];
-    }
     barrier();
     if (own < count) {
       if (first + own == newest) {
