@@ -227,6 +227,8 @@ TEST_CASE("checkpoint_gguf: scaled RoPE is read, or refused where it is not know
   const auto both =
       edited(llama(), [](auto& i) { i.set("llama.rope.scaling.factor", 2.f), i.set("llama.rope.scale_linear", 4.f); });
   CHECK(both.config().rope_scaling.factor == 2.f);
+  REQUIRE(both.warnings().size() == 1);
+  CHECK_THAT(both.warnings()[0], ContainsSubstring("rope.scale_linear' is not used: rope.scaling.factor is there"));
 }
 
 TEST_CASE("checkpoint_gguf: Llama 3.1's factors become the scaling that they come from", "[checkpoint]") {

@@ -47,8 +47,8 @@ TEST_CASE("checkpoint_gguf: no key of the architecture is passed over", "[checkp
     if (rule.use == gguf_key_use::read || rule.use == gguf_key_use::harmless) continue;
     const std::string key = "llama." + std::string(rule.tail);
     CAPTURE(key);
-    if (rule.use == gguf_key_use::layer_norm || rule.use == gguf_key_use::dense_products ||
-        rule.use == gguf_key_use::latent) {  // of other families alone
+    if (rule.use >= gguf_key_use::rotation && rule.use <= gguf_key_use::rms_norm) continue;  // below
+    if (rule.use <= gguf_key_use::short_conv) {                                              // of other families alone
       CHECK(edited(sound, [&](auto& i) { i.set(key, 7.25f); }).warnings().size() == 1);
       continue;
     }
@@ -65,6 +65,61 @@ TEST_CASE("checkpoint_gguf: no key of the architecture is passed over", "[checkp
   CHECK(refusal(sound, [&](auto& i) { i.set("llama.attention.scale", scale); }) == "accepted");
   CHECK(refusal(sound, [](auto& i) { i.set("llama.attention.causal", true); }) == "accepted");
   CHECK_THAT(refusal(sound, [](auto& i) { i.set("llama.attention.causal", false); }), ContainsSubstring("found 0"));
+}
+
+TEST_CASE("checkpoint_gguf: keys that are read have a use, or are named", "[checkpoint]") {
+  const gguf_image sound = llama();
+  const auto config = edited(sound, [](auto&) {}).config();
+  for (const gguf_key_rule& rule : gguf_key_rules) {
+    const bool other = rule.use == gguf_key_use::rms_norm || rule.use == gguf_key_use::rotation ||
+                       rule.use == gguf_key_use::yarn || rule.use == gguf_key_use::experts;
+    if (rule.use != gguf_key_use::read && !other) continue;
+    // Without a scaling there is no original context; a pooling is not part of the config.
+    if (rule.tail == "rope.scaling.original_context_length" || rule.tail == "pooling_type") continue;
+    const std::string key = "llama." + std::string(rule.tail);
+    CAPTURE(key);
+    const auto unused = [&](auto value) {
+      try {
+        const auto read = edited(sound, [&](auto& i) { i.set(key, value); });
+        return read.warnings().empty() && read.config() == config;
+      } catch (const intaglio::file_error&) { return false; }
+    };
+    CHECK_FALSE(unused(std::uint32_t{7}));
+    CHECK_FALSE(unused(7.25f));
+    CHECK_FALSE(unused(std::string("odd")));
+  }
+  const auto warned = [&](const char* key, auto value) {
+    const auto read = edited(sound, [&](auto& i) { i.set(key, value); });
+    REQUIRE(read.warnings().size() == 1);
+    return read.warnings()[0];
+  };
+  CHECK_THAT(warned("llama.ssm.state_size", std::uint32_t{16}), ContainsSubstring("llama.ssm.state_size' is not used"));
+  CHECK_THAT(warned("llama.rope.scaling.yarn_beta_fast", 16.f), ContainsSubstring("yarn_beta_fast' is not used"));
+  CHECK_THAT(warned("llama.expert_feed_forward_length", std::uint32_t{64}), ContainsSubstring("' is not used"));
+  CHECK_THAT(refusal(sound, [](auto& i) { i.template set<std::string>("general.type", "adapter"); }),
+             ContainsSubstring("key 'general.type': expected model, found adapter"));
+  CHECK(refusal(sound, [](auto& i) { i.template set<std::string>("general.type", "model"); }) == "accepted");
+}
+
+TEST_CASE("checkpoint_gguf: layers with a state are listed, or every n-th layer has none", "[checkpoint]") {
+  const gguf_image sound =
+      gguf_image::of(conformance("qwen35-tiny", "conformance2", "confgen2.py") / "gguf/qwen35-tiny-bf16.gguf");
+  const auto config = edited(sound, [](auto&) {}).config();
+  const auto listed = [&](std::uint32_t interval) {
+    return [&, interval](auto& i) {
+      bytes raw = bytes_of(gguf_type_of<bool>);
+      append(raw, std::uint64_t{config.num_hidden_layers});
+      for (std::uint32_t l = 0; l < config.num_hidden_layers; ++l) append(raw, config.recurrent_layers.has(l));
+      i.remove("qwen35.attention.recurrent_layers");
+      i.keys.push_back({"qwen35.attention.recurrent_layers", static_cast<std::uint32_t>(gguf_type::array), raw});
+      i.remove("qwen35.full_attention_interval");
+      if (interval != 0) i.set("qwen35.full_attention_interval", interval);
+    };
+  };
+  CHECK(edited(sound, listed(0)).config() == config);
+  CHECK(edited(sound, listed(4)).config() == config);
+  CHECK_THAT(refusal(sound, listed(2)),
+             ContainsSubstring("interval': expected the layers of attention.recurrent_layers, found 2"));
 }
 
 TEST_CASE("checkpoint_gguf: counts are taken in every type that holds them", "[checkpoint]") {

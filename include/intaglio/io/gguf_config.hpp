@@ -27,6 +27,8 @@ class gguf_config : public gguf_mixtures {
     const auto stated = file.value<std::string>("general.architecture");
     if (!stated)
       refuse("general.architecture", "one of: " + std::string(family_names(&family::gguf_names).view()), "no such key");
+    if (const auto type = file.value<std::string>("general.type"); type.value_or("model") != "model")
+      refuse("general.type", "model", printable(*type, 40));
     architecture_ = *stated;
     const family* const found = family_with(&family::gguf_names, architecture_);
     if (found == nullptr) {
@@ -40,7 +42,7 @@ class gguf_config : public gguf_mixtures {
 
  private:
   /// Reads llama.cpp's pooling: 0 none, 1 mean, 2 the first token's (CLS), 3 the last token's, 4 a reranker's score.
-  void read_pooling() {
+  [[gnu::cold]] void read_pooling() {
     const std::uint32_t stated = value("pooling_type").value_or(0);
     if (stated == 1) pooling_ = pooling::mean;
     if (stated == 2) pooling_ = pooling::first;
@@ -68,14 +70,16 @@ class gguf_config : public gguf_mixtures {
     c.hidden_act = of.act;
     if (const gguf_tensor* kinds = file_.find_tensor("token_types.weight"); kinds != nullptr)
       c.type_vocab_size = static_cast<std::uint32_t>((std::min<std::uint64_t>)(kinds->rows(), 1u << 20));
+    expect("attention.head_count_kv", c.num_attention_heads, " as attention.head_count");
     read_head_dim();
     if (!of.learned_positions) read_rope_scaling(false);
     if (of.globals_first) read_windows_from_first();
     else read_windows(false);
+    read_experts();
     read_pooling();
     judge_keys();
   }
-  void read() {
+  [[gnu::cold]] void read() {
     if (family_of(config_.model_type).layer_norms && family_of(config_.model_type).encoder) return read_encoder();
     const bool bitnet = config_.model_type == architecture::bitnet,
                gemma = is_gemma(config_.model_type) && family_of(config_.model_type).head_norms;
@@ -135,7 +139,7 @@ class gguf_config : public gguf_mixtures {
   }
 
   /// Reads Granite's multipliers; as in llama.cpp, 0 means absent.
-  void read_multipliers() {
+  [[gnu::cold]] void read_multipliers() {
     const auto multiplier = [&](std::string_view tail, float absent) {
       const float found = real(tail).value_or(0.f);
       return found == 0.f ? absent : found;
@@ -181,7 +185,7 @@ class gguf_config : public gguf_mixtures {
     config_.activation_type = inputs;
   }
   /// Checks every key under the architecture's prefix: one that is not read, harmless or neutral is a warning.
-  void judge_keys() {
+  [[gnu::cold]] void judge_keys() {
     const std::string prefix = architecture_ + ".";
     constexpr std::size_t named = 16;
     std::size_t unknown = 0;
@@ -192,15 +196,15 @@ class gguf_config : public gguf_mixtures {
                            [&](std::string_view free) { return each.key.starts_with(free); }))
         continue;
       else if (config_.hidden_act == activation::xielu && is_xielu_key(each.key)) continue;
-      if (rule != nullptr && knows(family_of(config_.model_type), rule->use)) judge(*rule);
-      else if (++unknown <= named) warn("key '" + printable(each.key, 100) + "' is unknown and not read");
+      if (rule != nullptr && has_use(config_, rule->use)) judge(*rule);
+      else if (++unknown <= named)
+        warn("key '" + printable(each.key, 100) + (rule != nullptr ? "' is not used" : "' is unknown and not read"));
     }
     if (unknown > named) warn("and " + std::to_string(unknown - named) + " more keys are unknown and not read");
   }
-  void judge(const gguf_key_rule& rule) const {
-    if (rule.use == gguf_key_use::read || rule.use == gguf_key_use::harmless || rule.use == gguf_key_use::layer_norm ||
-        rule.use == gguf_key_use::dense_products || rule.use == gguf_key_use::latent)
-      return;
+  [[gnu::cold]] void judge(const gguf_key_rule& rule) const {
+    if (rule.use <= gguf_key_use::experts) return;
+    if (rule.use == gguf_key_use::rms_norm && !family_of(config_.model_type).layer_norms) return;
     if (rule.use == gguf_key_use::shared_expert && config_.shared_expert_intermediate_size != 0) return;
     // In a Granite without experts this key is the width of its FFN, as converters write it.
     if (rule.use == gguf_key_use::shared_expert && family_of(config_.model_type).multipliers &&
@@ -209,7 +213,9 @@ class gguf_config : public gguf_mixtures {
     if (rule.use == gguf_key_use::shared_experts && family_of(config_.model_type).shared_experts) return;
     if (rule.use == gguf_key_use::draft_layers && family_of(config_.model_type).draft_layers) return;
     if (rule.use == gguf_key_use::longrope && config_.rope_scaling.type == rope_type::longrope) return;
-    if (rule.use == gguf_key_use::scored_router && has_scored_router(family_of(config_.model_type))) return;
+    if (rule.use == gguf_key_use::scored_router && config_.num_local_experts != 0 &&
+        has_scored_router(family_of(config_.model_type)))
+      return;
     if (rule.use == gguf_key_use::expert_groups && family_of(config_.model_type).grouped_experts) return;
     const bool multiplies = rule.use == gguf_key_use::multiplier || rule.use == gguf_key_use::neutral_scale ||
                             rule.use == gguf_key_use::logit_scale;
@@ -231,6 +237,7 @@ class gguf_config : public gguf_mixtures {
       if (!of.parallel) return;  // llama.cpp's converter writes true for each Stable LM
       neutral = absent = 1;
     }
+    if (rule.use == gguf_key_use::rms_norm) neutral = absent = config_.rms_norm_eps;
     if (rule.use == gguf_key_use::neutral_head_dim) neutral = absent = static_cast<float>(config_.head_dim);
     if (rule.use == gguf_key_use::shared_experts && config_.shared_expert_intermediate_size != 0) neutral = absent = 1;
     if (rule.use == gguf_key_use::neutral_scale) {

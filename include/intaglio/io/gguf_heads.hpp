@@ -19,7 +19,7 @@ class gguf_heads : public gguf_layers {
 
  protected:
   /// Reads the width of heads, and how many of its channels are rotated.
-  void read_head_dim() {
+  [[gnu::cold]] void read_head_dim() {
     const std::uint32_t heads = config_.num_attention_heads;
     const auto length = value("attention.key_length"), values = value("attention.value_length");
     if (length) {
@@ -65,8 +65,8 @@ class gguf_heads : public gguf_layers {
     c.head_dim = required(apart ? "attention.key_length_mla" : "attention.key_length");
     c.v_head_dim = required(apart ? "attention.value_length_mla" : "attention.value_length");
     if (apart) {
-      expect("attention.key_length", c.kv_lora_rank + c.rotary_dim);
-      expect("attention.value_length", c.kv_lora_rank);
+      expect("attention.key_length", c.kv_lora_rank + c.rotary_dim, " as the cache's rows are wide");
+      expect("attention.value_length", c.kv_lora_rank, " as the cache's rows are wide");
     }
     if (c.num_key_value_heads != 1 && c.num_key_value_heads != c.num_attention_heads)
       refuse(key("attention.head_count_kv"),
@@ -91,10 +91,10 @@ class gguf_heads : public gguf_layers {
     c.attention_multiplier = yarn_score_factor(c.head_dim, c.rope_scaling.factor, static_cast<float>(share));
   }
 
- private:
-  void expect(std::string_view tail, std::uint32_t wanted) const {
+  /// Expects a number where the file states the key. @param as  why it is that number
+  [[gnu::cold]] void expect(std::string_view tail, std::uint32_t wanted, const char* as) const {
     if (const auto stated = value(tail); stated && *stated != wanted)
-      refuse(key(tail), std::to_string(wanted) + " as the cache's rows are wide", std::to_string(*stated));
+      refuse(key(tail), std::to_string(wanted) + as, std::to_string(*stated));
   }
 };
 

@@ -23,6 +23,16 @@ inline constexpr std::string_view activation_type_key = "intaglio.activation_typ
 enum class gguf_key_use : std::uint8_t {
   read,              ///< by gguf_config
   harmless,          ///< not part of the computation
+  layer_norm,        ///< read where norms are LayerNorms; not used in other families
+  latent,            ///< read in families with latent attention; not used in other families
+  dense_products,    ///< read where products may be behind the last norm; not used in other families
+  state,             ///< read in families with recurrent states of heads; not used in other families
+  delta_net,         ///< read in families with delta rules; not used in other families
+  short_conv,        ///< read in families with short convolutions; not used in other families
+  rotation,          ///< read where positions are not learned; not used in other families
+  yarn,              ///< read where the rotation is scaled by YaRN; not used in other models
+  experts,           ///< read where layers have experts; not used in other models
+  rms_norm,          ///< read where norms are RMSNorms; the same number as a LayerNorm's epsilon in other families
   neutral,           ///< a number that must be `neutral` or `absent`; both change nothing
   neutral_head_dim,  ///< a number that must be head_dim
   neutral_scale,     ///< a factor of attention scores: 0, or 1 / sqrt(head_dim); read where the family has multipliers
@@ -39,10 +49,7 @@ enum class gguf_key_use : std::uint8_t {
   shared_expert,     ///< as `neutral`; read in families with a shared expert
   shared_experts,    ///< as `neutral`; read in families with several shared experts; 1 in families with one
   draft_layers,      ///< as `neutral`; read in families whose files may have layers that draft tokens
-  layer_norm,        ///< read where norms are LayerNorms; unknown in other families
-  latent,            ///< read in families with latent attention; unknown in other families
   yarn_share,        ///< as `neutral`; read where YaRN's factor has a share of its own for sines or for scores
-  dense_products,    ///< read where products may be behind the last norm; unknown in other families
   causal,            ///< as `neutral`; false in encoders
   scaled_queries,    ///< as `neutral`; read where queries behind the original context are scaled by their position
   softcap,           ///< as `neutral`; read where the family has bounds of scores and logits
@@ -51,10 +58,31 @@ enum class gguf_key_use : std::uint8_t {
 /// The value of expert_gating_func for a score.
 constexpr std::uint32_t gguf_gating(expert_score by) { return by == expert_score::logistic ? 2 : 1; }
 
-/// Whether a family has keys of this use.
-constexpr bool knows(const family& of, gguf_key_use use) {
-  return (use != gguf_key_use::layer_norm || of.layer_norms) &&
-         (use != gguf_key_use::dense_products || of.dense_products) && (use != gguf_key_use::latent || of.latent);
+/// Whether a model has a use for keys of this kind.
+constexpr bool has_use(const decoder_config& c, gguf_key_use use) {
+  const family& of = family_of(c.model_type);
+  switch (use) {
+    case gguf_key_use::layer_norm:
+      return of.layer_norms;
+    case gguf_key_use::latent:
+      return of.latent;
+    case gguf_key_use::dense_products:
+      return of.dense_products;
+    case gguf_key_use::state:
+      return of.recurrent == recurrence::delta_net || of.recurrent == recurrence::mamba2;
+    case gguf_key_use::delta_net:
+      return of.recurrent == recurrence::delta_net;
+    case gguf_key_use::short_conv:
+      return of.recurrent == recurrence::short_conv;
+    case gguf_key_use::rotation:
+      return !of.learned_positions;
+    case gguf_key_use::yarn:
+      return c.rope_scaling.type == rope_type::yarn;
+    case gguf_key_use::experts:
+      return c.num_local_experts != 0;
+    default:
+      return true;
+  }
 }
 /// Whether files of a family may state YaRN's share.
 constexpr bool has_yarn_share(const family& of) { return of.scaled_queries || of.latent; }
@@ -81,34 +109,34 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"attention.kv_lora_rank", gguf_key_use::latent},
     {"attention.key_length_mla", gguf_key_use::latent},
     {"attention.value_length_mla", gguf_key_use::latent},
-    {"attention.layer_norm_rms_epsilon"},
+    {"attention.layer_norm_rms_epsilon", gguf_key_use::rms_norm},
     {"attention.layer_norm_epsilon", gguf_key_use::layer_norm},
     {"attention.sliding_window"},
     {"attention.sliding_window_pattern"},
     {"rope.dimension_count"},
-    {"rope.freq_base"},
+    {"rope.freq_base", gguf_key_use::rotation},
     {"rope.freq_base_swa"},
-    {"rope.scaling.type"},
-    {"rope.scaling.factor"},
-    {"rope.scale_linear"},
+    {"rope.scaling.type", gguf_key_use::rotation},
+    {"rope.scaling.factor", gguf_key_use::rotation},
+    {"rope.scale_linear", gguf_key_use::rotation},
     {"expert_count"},
     {"expert_used_count"},
-    {"expert_feed_forward_length"},
-    {"shortconv.l_cache"},
-    {"ssm.conv_kernel"},
-    {"ssm.state_size"},
-    {"ssm.group_count"},
-    {"ssm.time_step_rank"},
-    {"ssm.inner_size"},
+    {"expert_feed_forward_length", gguf_key_use::experts},
+    {"shortconv.l_cache", gguf_key_use::short_conv},
+    {"ssm.conv_kernel", gguf_key_use::state},
+    {"ssm.state_size", gguf_key_use::state},
+    {"ssm.group_count", gguf_key_use::state},
+    {"ssm.time_step_rank", gguf_key_use::state},
+    {"ssm.inner_size", gguf_key_use::state},
     {"ssm.has_mup", gguf_key_use::neutral},  // true in files whose matrices lack Falcon-H1's multipliers
-    {"attention.recurrent_layers"},
-    {"full_attention_interval"},
+    {"attention.recurrent_layers", gguf_key_use::delta_net},
+    {"full_attention_interval", gguf_key_use::delta_net},
     {"n_deepstack_layers", gguf_key_use::harmless},       // about images
     {"rope.dimension_sections", gguf_key_use::harmless},  // for text all sections have the same position
     // Keys of YaRN.
     {"rope.scaling.original_context_length"},
-    {"rope.scaling.yarn_beta_fast"},
-    {"rope.scaling.yarn_beta_slow"},
+    {"rope.scaling.yarn_beta_fast", gguf_key_use::yarn},
+    {"rope.scaling.yarn_beta_slow", gguf_key_use::yarn},
     {"rope.scaling.finetuned", gguf_key_use::harmless},  // how the weights were made; read for Granite: false means no
                                                          // rotation
     {"pooling_type"},

@@ -17,7 +17,7 @@ class gguf_mixtures : public gguf_heads {
   using gguf_heads::gguf_heads;
 
  protected:
-  void read_experts() {
+  [[gnu::cold]] void read_experts() {
     const auto experts = value("expert_count"), used = value("expert_used_count");
     const mixtures of = family_of(config_.model_type).experts;
     if (experts.value_or(0) == 0) {
@@ -67,7 +67,7 @@ class gguf_mixtures : public gguf_heads {
     const std::uint32_t usual = gguf_gating(score_of(c));
     const std::uint32_t groups = value("expert_group_count").value_or(1),
                         of_token = value("expert_group_used_count").value_or(0);
-    if (groups > 1 && of_token != groups && family_of(c.model_type).grouped_experts)
+    if ((groups > 1 || of_token > 1) && of_token != groups && family_of(c.model_type).grouped_experts)
       c.n_group = groups, c.topk_group = of_token;
     if (const std::uint32_t by = value("expert_gating_func").value_or(usual); by != usual)
       refuse(key("expert_gating_func"), usual == 2 ? "2, a sigmoid" : "1, a softmax", std::to_string(by));

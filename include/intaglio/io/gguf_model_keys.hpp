@@ -367,7 +367,7 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
     out.set(prefix + "attention.head_count_kv", c.num_key_value_heads);
   }
   write_norms_and_pooling(out, model, prefix);
-  out.set(prefix + "rope.freq_base", c.rope_theta);
+  if (!family_of(c.model_type).learned_positions) out.set(prefix + "rope.freq_base", c.rope_theta);
   if (c.ternary) out.set(std::string(activation_type_key), std::string(name(c.activation_type)));
   if (c.kv_lora_rank != 0) write_latent(out, c, prefix);
   else if (!kinds && (gemma || c.head_dim * c.num_attention_heads != c.hidden_size))

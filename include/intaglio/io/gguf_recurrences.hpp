@@ -41,17 +41,21 @@ class gguf_recurrences : public gguf_rope {
     if (layers > layer_pattern::max_period)
       refuse(key("block_count"), "at most " + std::to_string(layer_pattern::max_period) + " of two kinds",
              std::to_string(layers));
-    if (const auto listed = file_.array<bool>(key("attention.recurrent_layers"))) {
+    const auto listed = file_.array<bool>(key("attention.recurrent_layers"));
+    const std::uint32_t interval = value("full_attention_interval").value_or(4);
+    if (listed) {
       if (listed->size() != layers)
         refuse(key("attention.recurrent_layers"), std::to_string(layers) + " values as " + key("block_count"),
                std::to_string(listed->size()));
       for (std::uint32_t layer = 0; layer < layers; ++layer)
         if ((*listed)[layer]) config_.recurrent_layers.add(layer);
-      return;
+      if (!value("full_attention_interval")) return;
     }
-    const std::uint32_t interval = value("full_attention_interval").value_or(4);
     if (interval == 0) refuse(key("full_attention_interval"), "a number above 0", "0");
-    config_.recurrent_layers = layer_set::all_but_every(interval, layers);
+    const layer_set all_others = layer_set::all_but_every(interval, layers);
+    if (listed && !(config_.recurrent_layers == all_others))
+      refuse(key("full_attention_interval"), "the layers of attention.recurrent_layers", std::to_string(interval));
+    config_.recurrent_layers = all_others;
   }
 
   /// Reads Mamba-2 layers. Nemotron-H also has layers with only an FFN, which are those with a width, and layers with

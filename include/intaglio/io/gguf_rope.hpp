@@ -24,10 +24,11 @@ class gguf_rope : public gguf_fields {
  protected:
   /// Reads the scaling of the rotary embedding. As in llama.cpp it is linear without a type, and rope.scale_linear is
   /// an older key of the factor.
-  void read_rope_scaling(bool bitnet) {
+  [[gnu::cold]] void read_rope_scaling(bool bitnet) {
     const std::string type = file_.value<std::string>(key("rope.scaling.type")).value_or("linear");
     const std::string_view stated = real("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
     const float factor = real(stated).value_or(1.f);
+    if (stated.ends_with("factor")) not_used({"rope.scale_linear"}, "rope.scaling.factor is there");
     if (type == "longrope" && family_of(config_.model_type).partial_rotary) return;  // read_longrope reads it
     if (type != "none" && type != "linear" && type != "yarn")
       refuse(key("rope.scaling.type"), "none, linear or yarn", "'" + printable(type, 40) + "'");
