@@ -21,7 +21,7 @@ struct limits {
   // Limits of JSON.
   std::size_t json_depth = 64, json_values = 400'000, json_members = 1100;
   // Limits of requests.
-  bool ignore_unknown = false;  ///< --ignore-unknown: fields that are not known, else refused
+  bool ignore_unknown = false;  ///< --ignore-unknown: fields and names in queries that are not known, else refused
   std::uint32_t n = 8;          ///< --max-n
   std::uint32_t prompts = 64, messages = 1024, stop_strings = 16, stop_bytes = 1024, logit_bias = 1024,
                 top_logprobs = 20, tools = 256, embedded_texts = 2048;

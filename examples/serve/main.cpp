@@ -252,7 +252,7 @@ void add_limit_options(CLI::App& app, settings& to) {
   add("--drain-seconds", to.drain_seconds, "Seconds that running requests get when the server is asked to stop")
       ->check(CLI::Range(0, 3600));
   app.add_flag("--ignore-unknown", limit.ignore_unknown,
-               "Pass over fields of requests that are not known, instead of refusing them by name")
+               "Pass over fields and query names of requests that are not known, instead of refusing them by name")
       ->envname("INTAGLIO_SERVE_IGNORE_UNKNOWN")
       ->group("Limits");
   app.add_flag("--quiet", to.quiet, "Log warnings and errors alone")->envname("INTAGLIO_SERVE_QUIET")->group("Other");

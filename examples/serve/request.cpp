@@ -11,22 +11,10 @@
 #include "json_schema.hpp"
 #include "request_fields.hpp"
 #include "text_language.hpp"
+#include "token_ids.hpp"
 
 namespace intaglio::serve {
 namespace {
-
-std::vector<std::int32_t> read_ids(const json& list, const std::string& name, const model_facts& model) {
-  std::vector<std::int32_t> out;
-  out.reserve(list.size());
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const auto expected = [&] { return "a token id of 0 .. " + std::to_string(model.vocab_size - 1); };
-    if (!list[i].is_number_unsigned() || list[i].get<std::uint64_t>() >= model.vocab_size)
-      refuse_field(index(name, i), expected(), shown(list[i]));
-    out.push_back(list[i].get<std::int32_t>());
-  }
-  if (out.empty()) refuse_field(name, "at least one token", "none");
-  return out;
-}
 
 /// @param name of the field  @param most texts of an array
 std::vector<prompt_input> read_prompts(const json& prompt, const std::string& name, std::uint32_t most,
@@ -34,12 +22,12 @@ std::vector<prompt_input> read_prompts(const json& prompt, const std::string& na
   const std::string expected = "a string, token ids, or at most " + std::to_string(most) + " of these in an array";
   if (prompt.is_string()) return {prompt.get<std::string>()};
   if (!prompt.is_array() || prompt.empty()) refuse_field(name, expected, shown(prompt));
-  if (prompt[0].is_number()) return {read_ids(prompt, name, model)};
+  if (prompt[0].is_number()) return {read_ids(prompt, name, model.vocab_size)};
   if (prompt.size() > most) refuse_field(name, expected, std::to_string(prompt.size()));
   std::vector<prompt_input> out;
   for (std::size_t i = 0; i < prompt.size(); ++i) {
     if (prompt[i].is_string()) out.emplace_back(prompt[i].get<std::string>());
-    else if (prompt[i].is_array()) out.emplace_back(read_ids(prompt[i], index(name, i), model));
+    else if (prompt[i].is_array()) out.emplace_back(read_ids(prompt[i], index(name, i), model.vocab_size));
     else refuse_field(index(name, i), "a string or token ids", shown(prompt[i]));
   }
   return out;
@@ -276,14 +264,11 @@ void read_max_tokens(const fields& from, const limits& limit, completion_request
     refuse_field(std::string(name), "at most " + std::to_string(most), std::to_string(*out.max_tokens));
 }
 
-/// Tokens that end the text, or may not.
+/// Tokens that end the text, or may not, and those that are not drawn.
 void read_ends(const fields& from, const model_facts& model, const limits& limit, completion_request& out) {
-  if (const json* const list = from.find("stop_token_ids")) {
-    if (!list->is_array() || list->size() > limit.stop_strings)
-      refuse_field("stop_token_ids", "an array of at most " + std::to_string(limit.stop_strings) + " token ids",
-                   list->is_array() ? std::to_string(list->size()) : shown(*list));
-    if (!list->empty()) out.stop_ids = read_ids(*list, "stop_token_ids", model);
-  }
+  out.stop_ids = read_id_list(from, "stop_token_ids", limit.stop_strings, model.vocab_size);
+  for (const std::int32_t id : read_id_list(from, "suppress_tokens", limit.logit_bias, model.vocab_size))
+    out.shape.logit_bias.emplace_back(id, shaping::never);
   out.shape.min_tokens = from.natural("min_tokens", 0, model.context).value_or(0);
   if (out.max_tokens && out.shape.min_tokens > *out.max_tokens)
     refuse_field("min_tokens", "at most max_tokens, " + std::to_string(*out.max_tokens),
@@ -430,7 +415,7 @@ std::vector<std::int32_t> read_detokenize_request(const json& body, const model_
   if (!tokens.is_array()) refuse_field("tokens", "an array of token ids", shown(tokens));
   from.without_effect({"model"});  // it only chose the model
   from.refuse_unknown(limit.ignore_unknown);
-  return tokens.empty() ? std::vector<std::int32_t>{} : read_ids(tokens, "tokens", model);
+  return tokens.empty() ? std::vector<std::int32_t>{} : read_ids(tokens, "tokens", model.vocab_size);
 }
 
 embedding_request read_embedding_request(const json& body, const model_facts& model, const limits& limit) {

@@ -41,7 +41,8 @@ using prompt_input = std::variant<std::string, std::vector<std::int32_t>>;
 /// How tokens are drawn beyond what the device's sampler does; on the host, from the device's logits.
 struct shaping {
   float frequency_penalty = 0, presence_penalty = 0;       ///< -2 .. 2, over the tokens generated so far
-  std::vector<std::pair<std::int32_t, float>> logit_bias;  ///< -100 .. 100, added to logits
+  static constexpr float never = -1e30f;                   ///< a bias: drawn only where a form allows nothing else
+  std::vector<std::pair<std::int32_t, float>> logit_bias;  ///< -100 .. 100 or never, added to logits
   std::optional<std::uint32_t> logprobs;                   ///< alternatives to report beside each token
   std::shared_ptr<const grammar> form;                     ///< what the text has to be
   std::string form_field = "response_format";              ///< of the request, that asks for it

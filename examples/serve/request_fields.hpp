@@ -33,6 +33,21 @@ inline json json_in_text(const json& text, const std::string& name, const std::s
   } catch (const api_error&) { refuse_field(name, expected, shown(text)); }
 }
 
+/// Refuses a name that is none of those known, and says the most similar one.
+/// @param shown the name as errors have it  @param expected "a field that this server knows"
+inline void require_known(std::string_view name, const std::vector<std::string_view>& known, const std::string& shown,
+                          const std::string& expected) {
+  if (std::find(known.begin(), known.end(), name) != known.end()) return;
+  std::string_view nearest;
+  std::size_t least = 3;  // letters to change, add or leave out
+  for (const std::string_view each : known) {
+    if (name.size() < 4 || name.size() > each.size() + 2 || each.size() > name.size() + 2) continue;
+    if (const std::size_t found = letters_between(name, each); found < least) least = found, nearest = each;
+  }
+  refuse_field(shown, expected + (nearest.empty() ? std::string() : " (" + std::string(nearest) + "?)"), "another",
+               "unknown_parameter");
+}
+
 /// null counts as absent, as clients send it for defaults.
 class fields {
  public:
@@ -107,26 +122,11 @@ class fields {
   /// Call it when all known fields were read. @throws api_error 400 naming one that was not
   void refuse_unknown(bool ignore) const {
     if (ignore) return;
-    for (const auto& [key, value] : of_.items()) {
-      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-      std::string_view nearest;
-      std::size_t least = 3;
-      for (const std::string_view each : known_)
-        if (const std::size_t found = distance(key, each); found < least) least = found, nearest = each;
-      refuse_field(
-          name(printable(key, 60)),
-          "a field that this server knows" + (nearest.empty() ? std::string() : " (" + std::string(nearest) + "?)"),
-          "another", "unknown_parameter");
-    }
+    for (const auto& [key, value] : of_.items())
+      require_known(key, known_, name(printable(key, 60)), "a field that this server knows");
   }
 
  private:
-  /// Letters to change, add or leave out, up to 3.
-  static std::size_t distance(std::string_view a, std::string_view b) {
-    if (a.size() > b.size() + 2 || b.size() > a.size() + 2 || a.size() < 4) return 3;
-    return letters_between(a, b);
-  }
-
   const json& of_;
   std::string where_;
   mutable std::vector<std::string_view> known_;

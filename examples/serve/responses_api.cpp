@@ -6,7 +6,6 @@
 #include "api.hpp"
 #include "other_apis.hpp"
 #include "request.hpp"
-#include "uri.hpp"
 
 namespace intaglio::serve {
 namespace {
@@ -69,13 +68,12 @@ void add_item(const json& from, const std::string& name, bool ignore, json& to) 
 
 /// The answer has no parts that a client could add to it. @throws api_error 400: log probabilities, or no name of a
 /// part
-void check_include(const fields& from) {
+void check_include(const json* list) {
   constexpr std::array<std::string_view, 6> empty{
       "reasoning.encrypted_content",  // thoughts are answered in plain text
       "file_search_call.results",       "web_search_call.results",
       "web_search_call.action.sources", "computer_call_output.output.image_url",
       "code_interpreter_call.outputs"};
-  const json* const list = from.find("include");
   if (list == nullptr) return;
   if (!list->is_array()) refuse_field("include", "an array of names", shown(*list));
   for (std::size_t i = 0; i < list->size(); ++i)
@@ -324,7 +322,7 @@ json chat_of_response(const json& body, const limits& limit) {
   from.refuse_unless_absent({"background", "conversation", "prompt", "max_tool_calls"}, "the server does not do this");
   if (const json* const alternatives = from.find("top_logprobs"); alternatives != nullptr && *alternatives != 0)
     refuse_field("top_logprobs", "0: the answer has no log probabilities", shown(*alternatives));
-  check_include(from);
+  check_include(from.find("include"));
   if (const json* const options = from.find("stream_options")) {
     const fields inside(*options, "stream_options");
     inside.refuse_unless_absent("include_obfuscation", "pieces are sent as they are");
@@ -381,6 +379,10 @@ http_reply api::stored_response(const asked& of) {
     throw api_error(404, "response: expected one that is stored, found '" + printable(id, 60) + "'", {}, "not_found");
   if (const auto stream = query_value(of.request.query, "stream"); stream && *stream != "false")
     refuse_field("stream", "false: a stored response comes whole", "'" + printable(*stream, 30) + "'");
+  json parts = json::array();
+  for (const auto& [name, value] : query_members(of.request.query))
+    if (name == "include" || name == "include[]") parts.push_back(value);
+  check_include(&parts);
   http_reply out;
   out.body = json_text(found->document);
   if (of.request.method == "DELETE") {

@@ -9,8 +9,8 @@
 #include "api.hpp"
 #include "later_reply.hpp"
 #include "other_apis.hpp"
+#include "query.hpp"
 #include "request_fields.hpp"
-#include "uri.hpp"
 
 #include <intaglio/platform/path_text.hpp>
 

@@ -6,8 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "api_error.hpp"
-
 namespace intaglio::serve {
 
 inline std::string in_lower_case(std::string_view text) {
@@ -43,22 +41,6 @@ inline std::optional<std::string> decoded_path(std::string_view path) {
     }
     if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F) return {};
     out += letter;
-  }
-  return out;
-}
-
-/// What a query says of a name, %XX decoded; nothing where it is not there.
-/// @throws api_error 400: it is there twice, decodes to control characters, or does not decode
-inline std::optional<std::string> query_value(std::string_view query, const std::string& name) {
-  std::optional<std::string> out;
-  for (std::string_view rest = query; !rest.empty();) {
-    const std::string_view each = rest.substr(0, rest.find('&'));
-    rest.remove_prefix(each.size() == rest.size() ? each.size() : each.size() + 1);
-    if (!each.starts_with(name + '=')) continue;
-    if (out) refuse_field(name, "one value", "another one");
-    const auto value = decoded_path('/' + std::string(each.substr(name.size() + 1)));
-    if (!value) refuse_field(name, "a value with %XX for what an address cannot have", "another");
-    out = value->substr(1);
   }
   return out;
 }

@@ -81,7 +81,12 @@ check.equal(
     (written.output_text, written.usage.input_tokens),
     "gone on from a response",
 )
-check.equal(client.responses.retrieve(first.id).output_text, first.output_text, "a response that is stored")
+# The client writes include[]= into the query.
+for more in ({}, {"include": ["reasoning.encrypted_content", "file_search_call.results"]}):
+    stored = client.responses.retrieve(first.id, **more)
+    check.equal(stored.output_text, first.output_text, f"a response that is stored, {more}")
+parts = ["message.output_text.logprobs"]
+refused(openai.BadRequestError, 400, "its parts", lambda: client.responses.retrieve(first.id, include=parts))
 client.responses.delete(first.id)
 refused(openai.NotFoundError, 404, "a response that is gone", lambda: client.responses.retrieve(first.id))
 refused(openai.NotFoundError, 404, "a previous response that is gone", lambda: ask(previous_response_id=first.id))
@@ -164,6 +169,13 @@ check.equal(
     (first.output_text, "max_tokens", 20),
     "a message",
 )
+# These put ?beta=true behind the path, and what they list by into a query.
+beta = claude.beta.messages.create(
+    model="fable", max_tokens=20, extra_body={"temperature": 0}, messages=[{"role": "user", "content": story}]
+)
+check.equal(beta.content[0].text, message.content[0].text, "a message of the client's beta part")
+check.equal([each.id for each in claude.models.list(limit=5)], ["fable"], "models as Anthropic's client lists them")
+check.equal(claude.beta.models.retrieve("fable").id, "fable", "a model by the client's beta part")
 with claude.messages.stream(
     model="fable", max_tokens=20, extra_body={"temperature": 0}, messages=[{"role": "user", "content": story}]
 ) as stream:
@@ -413,6 +425,11 @@ check.equal(
     (ended["finish_reason"], ended["text"]),
     ("stop", raw({"tokens": ids[:2]}, "/detokenize")["content"]),
     "a token that ends it",
+)
+other = raw({**once, "suppress_tokens": [ids[2]]})["choices"][0]["text"]
+check(
+    other != plain and ids[2] not in raw({"content": other}, "/tokenize")["tokens"],
+    f"a token that is not drawn: {other!r} in place of {plain!r}",
 )
 check.equal(
     raw({**once, "max_tokens": 490, "ignore_eos": True})["usage"]["completion_tokens"], 490, "on beyond the end"

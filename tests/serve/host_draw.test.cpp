@@ -67,4 +67,8 @@ TEST_CASE("in a form the device's own draw is taken where it fits, else one that
   CHECK(draw(256) == ' ');  // the end, before there is a text
   wanted.shape.logit_bias = {{'"', 20.0f}};
   CHECK(draw(' ') == '"');  // the device knows no biases
+  wanted.shape.logit_bias = {{' ', serve::shaping::never}};
+  CHECK(draw(' ') == '"');
+  wanted.shape.logit_bias.emplace_back('"', serve::shaping::never);
+  CHECK(draw('b') != 'b');  // the form has no other token than these two
 }

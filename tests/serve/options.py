@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Options that change how requests are read: --ignore-unknown passes over unknown fields and nothing else;
+"""Options that change how requests are read: --ignore-unknown passes over unknown fields and names in a
+query, and over nothing else;
 --chat-template takes a file, chatml or a family in place of the model's own; a model without a template gets ChatML,
 which the log warns of."""
 
@@ -72,6 +73,14 @@ for path, unknown, name in CASES:
     check(status == 400 and name in str(answer), f"{path} with {name}: expected a 400 that names it, found {answer}")
     status, _, answer = loose.ask("POST", path, unknown)
     check.equal(status, 200, f"{path} with {name}, ignored ({answer})")
+for method, path, body, name in [
+    ("POST", CHAT + "?temprature=1", good, "temprature"),
+    ("GET", "/v1/models?modle=x", None, "modle"),
+    ("GET", "/slots?fail=1", None, "fail"),
+]:
+    status, _, answer = strict.ask(method, path, body)
+    check(status == 400 and name in str(answer), f"{path}: expected a 400 that names {name}, found {answer}")
+    check.equal(loose.ask(method, path, body)[0], 200, f"{path}, ignored")
 check.equal(
     texts(loose.ask("POST", CHAT, {**good, "temprature": 1})[2]),
     texts(loose.ask("POST", CHAT, good)[2]),

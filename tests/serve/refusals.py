@@ -57,6 +57,9 @@ for name, value, has in [
     ("logit_bias", {str(i): 1 for i in range(1025)}, "at most 1024"),
     ("logit_bias", [1], "an object"),
     ("logit_bias", {"05": 1}, "token ids"),
+    ("suppress_tokens", [4096], "0 .. 4095"),
+    ("suppress_tokens", 5, "at most 1024 token ids"),
+    ("suppress_tokens", list(range(1025)), "at most 1024"),
     ("tools", [{"type": "function"}], "a string"),
     ("tools", {}, "an array"),
     ("tool_choice", "required", "tools beside it"),
@@ -245,6 +248,54 @@ response = ask("POST", RESPONSES, other[RESPONSES])[2]
 items = [{"role": "user", "content": "Once"}, *response["output"], {"role": "user", "content": "And then?"}]
 check.equal(ask("POST", RESPONSES, {**other[RESPONSES], "input": items})[0], 200, "the items of a response as input")
 refused(ask("GET", f"{RESPONSES}/{response['id']}?stream=true"), 400, "a stored response as a stream", "stream")
+STORED = f"{RESPONSES}/{response['id']}"
+refused(ask("GET", f"{STORED}?include[]=message.output_text.logprobs"), 400, "log probabilities of it", "include[0]")
+# A name in the query that the path does not know, and names that clients send.
+for method, path, body, name, has in [
+    ("POST", CHAT + "?temprature=0", good, "temprature", "a name that this path's query may have"),
+    ("POST", CHAT + "?beta=true", good, "beta", "found another"),
+    ("POST", CHAT + "?api-verson=1", good, "api-verson", "(api-version?)"),
+    ("GET", "/props?x%79=1", None, "xy", "found another"),
+    ("GET", "/props?%zz=1", None, "query", "a name with %XX"),
+    ("GET", "/props?model=%00", None, "model", "a value with %XX"),
+    ("GET", "/v1/models?modle=1", None, "modle", "found another"),
+    ("GET", STORED + "?streem=true", None, "streem", "(stream?)"),
+    ("DELETE", STORED + "?stream=true", None, "stream", "found another"),
+    ("GET", "/props?modl=fable", None, "modl", "(model?)"),
+    ("GET", "/slots?fail_on_no_slots=1", None, "fail_on_no_slots", "(fail_on_no_slot?)"),
+    ("POST", "/slots/0?actoin=erase", {}, "actoin", "(action?)"),
+    ("POST", "/slots/0?action=erase&model=fable", {}, "model", "found another"),
+    ("GET", "/health?deep", None, "deep", "found another"),
+    ("GET", "/metrics?name[]=x", None, "name[]", "found another"),
+    ("HEAD", "/plan?mode=fable", None, None, ""),
+    ("POST", "/tokenize?add_special=true", {"content": "a"}, "add_special", "found another"),
+    ("POST", "/v1/embeddings?dimensions=4", {"input": "a"}, "dimensions", "found another"),
+]:
+    found = ask(method, path, body, {"Connection": "close"})
+    check.equal(found[0], 400, path) if method == "HEAD" else refused(found, 400, path, name, has)
+refusal = "x: expected a name that this path's query may have, found another"
+check.equal(ask("POST", OLLAMA + "?x=0", other[OLLAMA])[2], {"error": refusal}, "in Ollama's form")
+claudes = {"type": "error", "error": {"type": "invalid_request_error", "message": refusal}}
+check.equal(ask("POST", CLAUDE + "?beta=true&x", other[CLAUDE])[2], claudes, "in Anthropic's form")
+for method, path, body in [
+    ("POST", CHAT + "?api-version=2024-10-21", good),
+    ("POST", CLAUDE + "?beta=true", other[CLAUDE]),
+    ("POST", CLAUDE + "/count_tokens?beta=true", {"messages": MESSAGES}),
+    ("GET", "/v1/models?limit=20&after_id=a&beta=true", None),
+    ("GET", "/v1/models?client_version=0.133.0", None),
+    ("GET", "/v1/models/fable?beta=true", None),
+    ("GET", STORED + "?include[]=reasoning.encrypted_content&include%5B%5D=file_search_call.results", None),
+    ("GET", STORED + "?stream=false", None),
+    ("GET", "/props?model=fable", None),
+    ("GET", "/lora-adapters?model=fable", None),
+    ("POST", "/slots/0?action=erase", {}),
+    ("GET", "/health?verbose", None),
+    ("GET", "/?utm_source=x", None),
+    ("GET", "/tldr.js?v=2", None),
+    ("GET", "/v1/models?", None),
+]:
+    found = ask(method, path, body)
+    check.equal(found[0], 200, f"{path}, found {found[2]}")
 refused(ask("POST", "/v1/infer", {"prompt": "Once", "mode": "walk"}), 400, "a walk without an index", "mode")
 refused(ask("POST", "/v1/infer", {"prompt": "Once", "mode": "fly"}), 400, "no such mode", "mode")
 refused(ask("POST", "/detokenize", {"tokens": [1, 99999]}), 400, "detokenize", "tokens[1]")

@@ -5,6 +5,7 @@
 
 #include "../../examples/serve/access.hpp"
 #include "../../examples/serve/api_error.hpp"
+#include "../../examples/serve/query.hpp"
 #include "../../examples/serve/text_match.hpp"
 #include "../../examples/serve/uri.hpp"
 
@@ -244,6 +245,37 @@ TEST_CASE("keys, hosts and origins") {
     CHECK(with(bad) == 401);
 }
 
+TEST_CASE("a query has the names that its path knows", "[request]") {
+  const auto refusal = [](const char* method, const char* path, const char* query) -> std::string {
+    try {
+      require_known_query({method, path, query, {}, "", "", ""}, path);
+    } catch (const api_error& error) {
+      CHECK((error.status == 400 && std::string_view(error.what()).starts_with(error.param + ": expected ")));
+      return error.what();
+    }
+    return {};
+  };
+  for (const path_query& each : path_queries) {  // a table of words with a blank behind each
+    CHECK((each.used.empty() || each.used.ends_with(' ')));
+    CHECK((each.taken.empty() || each.taken.ends_with(' ')));
+    const std::string method(each.method), path(each.path), name(each.used.empty() ? each.taken : each.used);
+    CHECK(refusal(method.c_str(), path.c_str(), (name.substr(0, name.find(' ')) + "=1").c_str()).empty());
+    CHECK(refusal(method.c_str(), path.c_str(), "x=1").starts_with("x: expected a name"));
+  }
+  CHECK(refusal("HEAD", "/slots", "fail_on_no_slot=1&model=a&api-version=1").empty());
+  CHECK(refusal("GET", "/slots", "action=save").starts_with("action: "));
+  CHECK(refusal("POST", "/v1/messages", "betta=true").find("(beta?)") != std::string::npos);
+  CHECK(refusal("POST", "/v1/messages", "=true").starts_with(": expected"));
+  CHECK(refusal("GET", "/v1/responses/", "include%5b%5D=a&include[]=b&&stream").empty());
+  CHECK(refusal("GET", "/v1/responses/", "%6z=1") ==
+        "query: expected a name with %XX for what an address cannot have, found another");
+  CHECK(query_value("a=1&b=x%20y&a", "b") == "x y");
+  CHECK_FALSE(query_value("ab=1", "a"));
+  CHECK(query_value("a", "a") == "");
+  CHECK(status_of([] { query_value("a=1&a=1", "a"); }) == 400);
+  CHECK(status_of([] { query_value("a=%0a", "a"); }) == 400);
+}
+
 TEST_CASE("media types in any case") {
   for (const char* const same : {"application/json", "Application/JSON", "application/json; charset=utf-8",
                                  "APPLICATION/JSON ;charset=UTF-8", "application/json\t;x"})
@@ -401,6 +433,15 @@ TEST_CASE("regular expressions and grammars are forms, refused by name where the
   CHECK(refusal_of(R"(,"grammar":"root ::= x")") == "grammar: expected a definition of the rule 'x', found none");
   CHECK(refusal_of(R"(,"grammar":"root ::= root \"a\" | \"b\"")").starts_with("grammar: "));
   CHECK(refusal_of(R"(,"guided_regex":"a","guided_choice":["a"])").find("a second form") != std::string::npos);
+}
+
+TEST_CASE("suppressed tokens are biases, and need the host's draw", "[request]") {
+  const auto found = chat_of(R"(,"logit_bias":{"7":5},"suppress_tokens":[7,9])");
+  CHECK(found.shape.logit_bias ==
+        std::vector<std::pair<std::int32_t, float>>{{7, 5.0f}, {7, shaping::never}, {9, shaping::never}});
+  CHECK((chat_of(R"(,"suppress_tokens":[9])").shape.needed() && !chat_of(R"(,"suppress_tokens":[])").shape.needed()));
+  CHECK(refusal_of(R"(,"suppress_tokens":[4096])") ==
+        "suppress_tokens[0]: expected a token id of 0 .. 4095, found 4096");
 }
 
 TEST_CASE("a suffix stands behind one text", "[request]") {
