@@ -213,7 +213,7 @@ int main(int count, char** arguments) try {
       continue;
     }
     const std::vector<std::uint32_t> values = i + 1 < count ? numbers(arguments[++i]) : std::vector<std::uint32_t>{};
-    if (values.empty()) throw argument_error(word, "a number behind it", "none");
+    if (values.empty()) throw argument_error(word, "a number after it", "none");
     const std::map<std::string, std::uint32_t*> one{{"--prompt", &how.prompt},     {"--tokens", &how.tokens},
                                                     {"--sessions", &how.sessions}, {"--context", &how.context},
                                                     {"--turns", &how.turns},       {"--widest", &how.widest}};

@@ -198,7 +198,7 @@ class gbnf_reader {
         return hex(8);
       default:
         --at_;
-        refuse("one of n r t \\ \" [ ] - ^ / xHH uHHHH UHHHHHHHH behind '\\'");
+        refuse("one of n r t \\ \" [ ] - ^ / xHH uHHHH UHHHHHHHH after '\\'");
     }
   }
   char32_t hex(std::size_t digits) {

@@ -165,18 +165,18 @@ void add_engine_options(CLI::App& app, settings& to) {
       ->type_name("FILE|NAME");
   add("--device", to.engine.device, "Index, UUID or part of the name of the device");
   add("--batch-products", to.engine.batch_products,
-      "How generations together multiply on GPUs: exact, as one alone does; f16, as prompts are fed, faster where "
-      "there are several, a little slower for one")
+      "How generations that run together multiply on GPUs: exact has the bits of one generation alone; f16 uses f16 "
+      "matrices, which is faster for several and a little slower for one")
       ->check(CLI::IsMember({"exact", "f16"}));
   add("--prompt-lookup", to.engine.prompt_lookup,
-      "Tokens drafted at once for a generation from what its text has said before, while there are slots that nobody "
-      "has: the same text, sooner where it repeats itself; 0: none")
+      "Tokens that are drafted at once where a text repeats itself, while there are vacant slots: the same text, "
+      "sooner if drafts are right; 0: none")
       ->check(CLI::Range(0, 255))
       ->type_name("N");
   CLI::Option* const draft =
       add("--draft", to.engine.draft,
-          "Smaller model with the same tokens, as --model takes one: it drafts what generations say next, while there "
-          "are slots that nobody has: the same text, sooner where its drafts are right")
+          "Smaller model with the same tokens, as --model takes one: it drafts the next tokens while there are vacant "
+          "slots: the same text, sooner if drafts are right")
           ->type_name("FILE");
   add("--draft-max", to.engine.draft_max, "Tokens that --draft drafts at most for a pass of one generation")
       ->check(CLI::Range(1, 255))
@@ -202,13 +202,13 @@ void add_cut_options(CLI::App& app, settings& to) {
       ->envname("INTAGLIO_SERVE_MPI")
       ->group("Model");
   add("--mpi-seconds", to.mpi_seconds,
-      "Seconds that a rank may take for what it was asked, or to end; five times as many to load")
+      "Seconds that a rank may take to answer or to end; it may take five times as many to load")
       ->check(CLI::Range(1, 3600))
       ->type_name("N")
       ->needs("--mpi");
   add("--cut", to.engine.cut,
-      "Layers in front of each cut of --devices or --mpi, with commas; by default as the devices' memory and, of one "
-      "host, rates have it")
+      "Layers in front of each cut of --devices or --mpi, with commas; by default by the devices' memory and, on "
+      "one host, their rates")
       ->type_name("LIST")
       ->delimiter(',');
 }
@@ -227,7 +227,7 @@ void add_network_options(CLI::App& app, settings& to) {
   add("--allow-host", to.api.access.hosts,
       "Names that clients may call the server by, besides localhost and addresses");
   add("--cors-origin", to.api.access.origins, "Origins whose pages may ask, such as https://chat.example; '*': any");
-  app.add_flag("--allow-without-key", to.allow_without_key, "Listen beyond this machine without a key")
+  app.add_flag("--allow-without-key", to.allow_without_key, "Listen to other machines without a key")
       ->envname("INTAGLIO_SERVE_ALLOW_WITHOUT_KEY")
       ->group("Access");
 }
@@ -242,8 +242,8 @@ void add_limit_options(CLI::App& app, settings& to) {
       "Connections at once of one address (of IPv6: of one /64); the one that waits longest is closed for the next")
       ->check(CLI::Range(1, 60'000));
   add("--max-n", limit.n, "Choices of a request (n)")->check(CLI::Range(1, 128));
-  add("--max-prompt-tokens", limit.prompt_tokens, "Tokens of a prompt; 0: as the context has room");
-  add("--max-completion-tokens", limit.completion_tokens, "Tokens of an answer; 0: as the context has room");
+  add("--max-prompt-tokens", limit.prompt_tokens, "Tokens of a prompt; 0: what the context has room for");
+  add("--max-completion-tokens", limit.completion_tokens, "Tokens of an answer; 0: what the context has room for");
   add("--queue", limit.queue, "Generations that wait; more are answered with 429")->check(CLI::Range(1, 100'000));
   add("--idle-seconds", to.idle_seconds, "Seconds that a connection may stay open without a request")
       ->check(CLI::Range(1, 86'400));

@@ -288,7 +288,7 @@ class pattern_reader : character_reader {
     }
     if (peek() == U'?') ++at_;  // how much is tried first changes no language
     if (std::u32string_view(U"*+?{").find(peek()) != std::u32string_view::npos && at_ < text_.size())
-      refuse("a quantifier behind a quantifier");
+      refuse("a quantifier after a quantifier");
     return true;
   }
   std::uint32_t number() {

@@ -252,7 +252,7 @@ void read_max_tokens(const fields& from, const limits& limit, completion_request
   std::string_view name = "max_tokens";
   for (const std::string_view each : {"max_tokens", "max_completion_tokens"}) {
     const auto wanted = from.integer(each, -1, UINT32_MAX);
-    if (wanted == 0) refuse_field(std::string(each), "-1 (as the context has room), or 1 .. 4294967295", "0");
+    if (wanted == 0) refuse_field(std::string(each), "-1 (what the context has room for), or 1 .. 4294967295", "0");
     if (wanted) found = wanted, name = each;
   }
   if (!found && !out.chat) found = 16;

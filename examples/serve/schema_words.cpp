@@ -237,7 +237,7 @@ bool schema_words::apply_number(const std::string& word, const json& inside, con
   if (word == "minimum" || word == "exclusiveMinimum") to.numbers.at_least(value, word[0] == 'e');
   else if (word == "maximum" || word == "exclusiveMaximum") to.numbers.at_most(value, word[0] == 'e');
   else if (value.negative || !to.numbers.multiple_of(value))
-    refuse(at, "expected a number over 0 of at most 9 digits, at most 15 places behind the point");
+    refuse(at, "expected a number over 0 of at most 9 digits, at most 15 digits after the point");
   return true;
 }
 

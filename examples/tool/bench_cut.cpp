@@ -67,7 +67,7 @@ void print_cut(const bench_options& options, const std::string& model, const std
   }
   print_line(model + " in " + std::to_string(on.size()) + " stages");
   print_line("prompt of " + std::to_string(speed.prompt) + ": " + fixed(speed.prompts, 1) + " tokens/s");
-  print_line("decode behind " + std::to_string(options.context) + ": " + fixed(speed.decodes, 1) + " tokens/s, " +
+  print_line("decode after " + std::to_string(options.context) + ": " + fixed(speed.decodes, 1) + " tokens/s, " +
              milliseconds(token_ms) + " a token, of which the stages " + milliseconds(sum));
   for (std::size_t i = 0; i < on.size(); ++i)
     print_line("  stage " + std::to_string(i) + " on " + on[i].label() + ", layers " +

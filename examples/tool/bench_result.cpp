@@ -82,7 +82,7 @@ void bench_result::print() const {
   const double rate = median(decode_rates);
   row("prompt", fixed(median(prompt_rates), 1) + " tokens/s  (" + std::to_string(prompt) + " tokens" +
                     spread(prompt_rates) + ")");
-  row("decode", fixed(rate, 1) + " tokens/s  (" + std::to_string(tokens) + " tokens behind " + std::to_string(context) +
+  row("decode", fixed(rate, 1) + " tokens/s  (" + std::to_string(tokens) + " tokens after " + std::to_string(context) +
                     spread(decode_rates) + ")");
   row("read a token", bytes_text(bytes_per_token()));
   row("bandwidth", fixed(bytes_per_token() * rate / 1e9, 2) + " GB/s, " + fixed(percent_of_stream(), 1) +
@@ -94,7 +94,7 @@ void bench_result::print() const {
               " submissions, " + fixed(cost(&decode_cost::waits), 2) + " waits, " +
               fixed(cost(&decode_cost::recorded_commands), 2) + " recorded commands");
   row("cold start", in_words(cold));
-  row("warm start", in_words(warm) + " (both behind " + std::to_string(start_prompt) + " tokens)");
+  row("warm start", in_words(warm) + " (both after " + std::to_string(start_prompt) + " tokens)");
   row("device memory",
       bytes_text(static_cast<double>(device_bytes)) + ": weights " + bytes_text(static_cast<double>(need.weights)) +
           ", KV cache " + bytes_text(static_cast<double>(need.caches)) + ", arena " +

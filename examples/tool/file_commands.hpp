@@ -130,7 +130,7 @@ class file_commands : public story_commands {
         "  intaglio index MODEL.gguf -o index\n  intaglio index FOLDER -o index --codec bf16\n"
         "  intaglio index index -o vindex --larql && intaglio index vindex -o again\n  intaglio index MODEL.gguf -o "
         "index --hnsw\n\n"
-        "A feature has three vectors: gate, up and down. Started again with the same arguments, it goes on behind the "
+        "A feature has three vectors: gate, up and down. Started again with the same arguments, it continues after the "
         "layers that are there\n"
         "and whole. The codec own keeps gate and up as the model has them, and down too unless its blocks run across "
         "features (then f32).\n"

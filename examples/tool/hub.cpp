@@ -78,7 +78,7 @@ std::string choose_hub_file(std::span<const std::string> files, const std::strin
   if (!quantisation.empty()) return only(naming(quantisation), "a GGUF file that names " + quantisation);
   for (const char* usual : {"q4_k_m", "q4_0", "q8_0"})
     if (const auto found = naming(usual); found.size() == 1) return found.front();
-  return only(models, "a repository with one GGUF file, or :QUANTISATION behind its name");
+  return only(models, "a repository with one GGUF file, or :QUANTISATION after its name");
 }
 
 std::string hub_endpoint() {

@@ -138,7 +138,7 @@ void index(const index_options& options) {
         : print_index(options, manifest, made, graph);
     if (made.kept == made.layers) note("note: the index was whole already, and is this model's");
     else if (made.kept != 0)
-      note("note: went on behind " + std::to_string(made.kept) + (made.kept == 1 ? " layer" : " layers") +
+      note("note: continued after " + std::to_string(made.kept) + (made.kept == 1 ? " layer" : " layers") +
            " that were there");
   });
 }

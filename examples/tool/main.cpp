@@ -39,7 +39,7 @@ constexpr const char* footer = R"(Examples:
 
 MODEL is a GGUF file or a folder: Hugging Face's (config.json with safetensors or pytorch_model.bin), or Meta's and
 Mistral's own (params.json with consolidated.*.pth), or a file of `intaglio pack`, or the https address of a GGUF or
-packed file, which is fetched once and kept (`intaglio cache`); #sha256=DIGITS behind it says what it must be. Without
+packed file, which is fetched once and kept (`intaglio cache`); #sha256=DIGITS at its end is its checksum. Without
 --model the tool uses fable, the story teller inside it.
 Exit codes: 0 done, 1 bad input, 2 usage, 3 device, 128 + n ended by signal n. Data goes to stdout, everything else to
 stderr.)";

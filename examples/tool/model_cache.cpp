@@ -252,7 +252,7 @@ void cache(const cache_options& options) {
     return;
   }
   if (!options.which.empty() || options.all)
-    throw argument_error("cache list", "nothing behind it",
+    throw argument_error("cache list", "nothing after it",
                          options.all ? "--all" : "'" + printable(options.which.front(), 80) + "'");
   const std::vector<cached_model> models = cached_models();
   if (options.json) {

@@ -108,11 +108,11 @@ std::vector<std::int32_t> parse_ids(const std::string& list) {
     skip_blanks();
     if (at == end) break;
     if (*at != ',')
-      throw argument_error("--ids", "a comma behind entry " + std::to_string(out.size() - 1),
+      throw argument_error("--ids", "a comma after entry " + std::to_string(out.size() - 1),
                            "'" + printable(std::string_view(at, end), 40) + "'");
     ++at;
     skip_blanks();
-    if (at == end) throw argument_error("--ids", "a token id behind the last comma", "nothing");
+    if (at == end) throw argument_error("--ids", "a token id after the last comma", "nothing");
   }
   return out;
 }

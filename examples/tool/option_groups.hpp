@@ -59,7 +59,7 @@ inline void add_cache_type(CLI::App& to, std::string& type) {
   for (const kernels::cache_codec& each : kernels::cache_codecs) names.emplace_back(each.name);
   to.add_option("--cache-type", type,
                 "how the KV cache holds keys and values; by default f16, on CPU drivers f32. q8_0 takes 8.5 bits an "
-                "element, q4_0\n4.5, of heads of 64 or 128 channels; decode then goes by the chain of dispatches")
+                "element, q4_0\n4.5, of heads of 64 or 128 channels; decode is then a dispatch for each step")
       ->type_name("TYPE")
       ->check(CLI::IsMember(names));
 }
@@ -92,8 +92,8 @@ inline void add_devices(CLI::App& to, model_options& model, const char* more = "
       ->delimiter(',')
       ->excludes("--device");
   to.add_option("--cut", model.cut,
-                "layers in front of each cut, with commas: 16 ends the first stage behind layer 15; by default as the "
-                "devices' memory\nand rates have it")
+                "layers in front of each cut, with commas: 16 ends the first stage after layer 15; by default by the "
+                "devices' memory\nand rates")
       ->type_name("LIST")
       ->delimiter(',');
 }

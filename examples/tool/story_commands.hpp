@@ -42,7 +42,7 @@ class story_commands : public command_parsers {
     add_devices(*c, run_.model);
     add_mpi(*c, run_.model);
     auto* prompt = c->add_option("-p,--prompt", run_.prompt,
-                                 "text to continue, as it is, behind one BOS token where the model wants it; "
+                                 "text to continue, as it is, after one BOS token where the model wants it; "
                                  "control tokens written in it count as such")
                        ->type_name("TEXT");
     auto* file = c->add_option("-f,--file", run_.file, "file with the text to continue; - is stdin")
@@ -80,7 +80,7 @@ class story_commands : public command_parsers {
         "embed", "Turn texts into vectors, one JSON object a line", [this] { tool::embed(embed_, common_); },
         "  intaglio embed -m MODEL.gguf --text \"a brave mouse\"\n  intaglio embed -m FOLDER --text \"a mouse\" --text "
         "\"a cat\" --pooling mean\n  cat notes.txt | intaglio embed -m MODEL.gguf --file -\n\n"
-        "Prints {\"embedding\": [...], \"tokens\": N} for each text: the states of its tokens behind the last norm, "
+        "Prints {\"embedding\": [...], \"tokens\": N} for each text: the states of its tokens after the last norm, "
         "pooled. A text is fed between\nthe tokens that the model's tokenizer puts around one.");
     add_model(*c, embed_.model);
     add_context(*c, embed_.model);
@@ -166,7 +166,7 @@ class story_commands : public command_parsers {
          "several q8_0")
         ->type_name("C");
     c->add_option("--relu-zeros", bench_.relu_zeros,
-                  "with --synthetic: share of gates that are zero behind a ReLU, 0 to 1; by default about half")
+                  "with --synthetic: share of gates that are zero after a ReLU, 0 to 1; by default about half")
         ->type_name("X")
         ->check(CLI::Range(0.0, 1.0))
         ->needs(synthetic);

@@ -41,7 +41,7 @@ class walk_commands : public file_commands {
     add_model(*c, walk_.model);
     add_codec(*c, walk_.model);
     auto* text =
-        c->add_option("-p,--prompt", walk_.prompt, "text, behind the model's BOS token; default: Once upon a time")
+        c->add_option("-p,--prompt", walk_.prompt, "text, after the model's BOS token; default: Once upon a time")
             ->type_name("TEXT");
     c->add_option("--ids", walk_.ids, "the same as token ids: 1,2,3")->type_name("LIST")->excludes(text);
     c->add_flag("--base", walk_.base, "the index as it was made, without its journal");
@@ -66,28 +66,28 @@ class walk_commands : public file_commands {
     count(*c, "features of a layer; default: all that are not off");
     c = command("bench", "Time dense, full, exact and sparse walks, by layer and by part", walk_bench,
                 "  intaglio walk bench index -m MODEL.gguf -n 16 -k 256");
-    tokens(*c, "tokens behind the prompt");
+    tokens(*c, "tokens after the prompt");
     count(*c, "features of the sparse walk; default: a quarter");
     c->add_flag("--hnsw", walk_.hnsw, "recall@10 and time of the graph over the gates against plain search");
     c = command("sweep", "Error of walks against dense: full from layer B on, and sparse for growing K", walk_sweep,
                 "  intaglio walk sweep index -m MODEL.gguf --html curve.html");
-    tokens(*c, "tokens behind the prompt");
+    tokens(*c, "tokens after the prompt");
     page(*c, "write the curve as a page");
     command("memory", "Memory without the dense FFN against all of it", walk_memory,
             "  intaglio walk memory index -m MODEL.gguf");
-    c = command("knn", "The features nearest to the gate input behind a text", walk_knn,
+    c = command("knn", "The features nearest to the gate input after a text", walk_knn,
                 "  intaglio walk knn index -m MODEL.gguf -p \"the cat\" --layer 4 --top 5");
     c->add_option("--layer", walk_.layer, "one layer alone")->type_name("N");
     c->add_option("--top", walk_.top, "features of a layer")->type_name("N")->capture_default_str();
     auto* graph = c->add_flag("--hnsw", walk_.hnsw,
                               "search by the graph of `index --hnsw`; recall and time against plain search are shown");
-    c->add_flag("--each", walk_.each, "behind every token of the text, not the last alone");
+    c->add_flag("--each", walk_.each, "after every token of the text, not the last alone");
     c->add_flag("--on-device", walk_.on_device,
                 "score the gates on the device (--device names one), all tokens at once")
         ->excludes(graph);
     c = command("trace", "Which features fired, by token and layer, with gate score and what they add", walk_trace,
                 "  intaglio walk trace index -m MODEL.gguf -p \"the cat\" --html trace.html");
-    tokens(*c, "tokens behind the prompt");
+    tokens(*c, "tokens after the prompt");
     count(*c, "features of a layer that are walked; default: all that are not off");
     c->add_option("--top", walk_.top, "features of a token and layer, those that add most; on a device 64 at most")
         ->type_name("N")
@@ -123,7 +123,7 @@ class walk_commands : public file_commands {
         ->type_name("K")
         ->capture_default_str();
     auto* routed_text = c->add_option("-p,--prompt", walk_router_.prompt,
-                                      "run: text, behind the model's BOS token; default: Once upon a time")
+                                      "run: text, after the model's BOS token; default: Once upon a time")
                             ->type_name("TEXT");
     c->add_option("--ids", walk_router_.ids, "run: the same as token ids: 1,2,3")
         ->type_name("LIST")
@@ -152,10 +152,10 @@ class walk_commands : public file_commands {
     auto* vectors = c->add_option("--vectors", walk_edit_.vectors,
                                   "JSON file with gate, up and down as arrays of hidden_size numbers")
                         ->type_name("FILE");
-    auto* text = c->add_option("-p,--prompt", walk_edit_.prompt, "text behind which the feature fires")
+    auto* text = c->add_option("-p,--prompt", walk_edit_.prompt, "text after which the feature fires")
                      ->type_name("TEXT")
                      ->excludes(vectors);
-    c->add_option("--says", walk_edit_.says, "text whose first token the feature makes the likeliest behind the prompt")
+    c->add_option("--says", walk_edit_.says, "text whose first token the feature makes the likeliest after the prompt")
         ->type_name("TEXT")
         ->needs(text);
     c->add_option("--strength", walk_edit_.strength, "size of what it writes; ternary models have scales of their own")

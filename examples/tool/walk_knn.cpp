@@ -128,7 +128,7 @@ class feature_search {
     for (const feature_hit& each : hits_) {
       if (each.position != shown) {
         if (options_.each)
-          print_line("behind '" + printable(files_.piece(ids_[each.position]), 40) + "', token " +
+          print_line("after '" + printable(files_.piece(ids_[each.position]), 40) + "', token " +
                      std::to_string(each.position));
         print_line(aligned_row({"layer", "feature", "score"}) + "  promotes");
         shown = each.position;

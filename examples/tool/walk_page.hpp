@@ -130,7 +130,7 @@ inline std::string sweep_page(std::string_view model, std::size_t tokens, std::s
   };
   std::string out = html_head("Sparse walk of " + std::string(model));
   out += "<p>The K features of a layer with the largest gate score against all " + std::to_string(features) +
-         ", over the logits behind " + std::to_string(tokens) + " tokens.</p>\n<div class=\"panel\">" +
+         ", over the logits after " + std::to_string(tokens) + " tokens.</p>\n<div class=\"panel\">" +
          sweep_curve(features, curve) + "</div>\n<h2>Features of a layer</h2>\n" +
          table("K", curve, [](const count_point& p) { return p.count; });
   out += "<h2>Full walk from a layer on</h2>\n<p>Layers below B are dense.</p>\n" +
@@ -151,7 +151,7 @@ inline std::string trace_page(
   std::string out = html_head("Features of " + std::string(model));
   out +=
       "<p>The size of what each layer's features add to the stream at each token, each by itself, darker for more. "
-      "Point at a cell, or walk there with the tab key, for the features behind it: gate score, the size of what it "
+      "Point at a cell, or walk there with the tab key, for its features: gate score, the size of what it "
       "adds, "
       "and the tokens that its down vector promotes.</p>\n<div class=\"panel\"><div class=\"map\" "
       "style=\"grid-template-columns:56px repeat(" +

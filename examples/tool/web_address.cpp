@@ -59,7 +59,7 @@ model_url parse_url(const std::string& text) {
     const std::string sum =
         parts.fragment.starts_with("sha256=") ? lower_case(parts.fragment.substr(7)) : std::string{};
     if (!is_sha256(sum))
-      throw argument_error("--model", "behind # of an address sha256= and 64 digits",
+      throw argument_error("--model", "after # of an address sha256= and 64 digits",
                            "'" + printable(parts.fragment, 100) + "'");
     out.sha256 = sum;
   }

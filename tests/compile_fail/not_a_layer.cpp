@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Something piped that is no layer.
-// expect: pipe: expected a layer behind \|
+// expect: pipe: expected a layer after \|
 #include "mistake.hpp"
 
 #ifdef INTAGLIO_TWIN

@@ -145,7 +145,7 @@ TEST_CASE("checkpoint_packed: damage below the checksums is refused by its place
   CHECK_THAT(with(32, std::uint64_t{sound.size()}), ContainsSubstring("size of the index"));
   CHECK_THAT(with(40, std::uint8_t{1}), ContainsSubstring("reserved bytes"));
   CHECK_THAT(with(100, std::uint8_t{1}),
-             ContainsSubstring("offset 0x64: padding behind the header: expected 0, found 1"));
+             ContainsSubstring("offset 0x64: padding after the header: expected 0, found 1"));
   // Any four bytes of the index as the largest number: a count, a size, a length, a value. Those behind the
   // vocabulary's end are checksums.
   for (std::size_t at = index; at + 4 <= index + size; ++at) {

@@ -248,8 +248,8 @@ TEST_CASE("feature patch: records with the right checksum that no writer writes 
       {record(3, 0xFFFFFFFFu, 0), "expected a layer of 5"},
       {record(3, 0, features), "expected a feature of 172"},
       {record(4, 0, features), "expected a feature of 172"},
-      {record(1, 0, features + 1, numbers), "expected a new feature behind the last, 172"},
-      {record(1, 0, 3, numbers), "expected a new feature behind the last, 172"},
+      {record(1, 0, features + 1, numbers), "expected a new feature after the last, 172"},
+      {record(1, 0, 3, numbers), "expected a new feature after the last, 172"},
       {record(2, 0, features, numbers), "expected a feature of 172"},
       {record(2, 0, 3, wrong), "expected finite numbers"},
   };
@@ -275,7 +275,7 @@ TEST_CASE("feature patch: what an index cannot have is refused", "[feature_index
     CHECK_THROWS_MATCHES(patch.apply(each), argument_error, MessageMatches(ContainsSubstring(words)));
   };
   refused(change(feature_edit::update, 5, 0), "expected a layer of 5, found update of feature 0 of layer 5");
-  refused(change(feature_edit::insert, 0, 3), "expected a new feature behind the last, 172");
+  refused(change(feature_edit::insert, 0, 3), "expected a new feature after the last, 172");
   refused(change(feature_edit::update, 0, 172), "expected a feature of 172");
   refused(change(feature_edit::remove, 0, 172), "expected a feature of 172");
   feature_change bad = change(feature_edit::update, 0, 1);

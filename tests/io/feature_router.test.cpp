@@ -119,7 +119,7 @@ TEST_CASE("feature_router: what is no router of the index is refused with its re
           std::string::npos);
   auto longer = good;
   longer.push_back(0);
-  CHECK(opened(longer).find("bytes behind the checksum") != std::string::npos);
+  CHECK(opened(longer).find("bytes after the checksum") != std::string::npos);
   for (std::size_t at = 0; at < good.size(); at += at < 64 ? 1 : 61) {
     auto changed = good;
     changed[at] = static_cast<char>(changed[at] ^ 0x41);

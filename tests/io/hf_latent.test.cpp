@@ -111,7 +111,7 @@ TEST_CASE("hf_latent: transformers' other spellings are read") {
   for (int i = 2; i < 47; ++i) kinds += R"(,"sparse")";
   CHECK(read(flash(kinds + "]", "")).config.num_dense_layers == 2);
   CHECK_THAT(refusal(flash(kinds + "]")), ContainsSubstring("first_k_dense_replace: expected 2"));
-  CHECK_THAT(refusal(flash(kinds + R"(,"dense"])", "")), ContainsSubstring("expected sparse behind the dense layers"));
+  CHECK_THAT(refusal(flash(kinds + R"(,"dense"])", "")), ContainsSubstring("expected sparse after the dense layers"));
   CHECK(read(moonlight(R"("n_group":4,"topk_group":4,)")).config.n_group == 0);  // all groups are used
   const auto yarn = read(moonlight(R"("n_group":1,"topk_group":1,)",
                                    R"(,"rope_scaling":{"type":"yarn","factor":40,"mscale":1.0,"mscale_all_dim":0.5,)"

@@ -74,7 +74,7 @@ TEST_CASE("hf_modules: what is not computed is refused or named", "[checkpoint]"
   module_folder folder;
   folder.write_dense({dense(64, 160)});
   CHECK_THAT(folder.refusal(), ContainsSubstring("Dense modules: expected none or 2, found 1"));
-  CHECK_THAT(folder.refusal(architecture::bert), ContainsSubstring("no Dense module behind this family"));
+  CHECK_THAT(folder.refusal(architecture::bert), ContainsSubstring("no Dense module after this family"));
   folder.write_dense({dense(64, 160), dense(160, 32)});
   CHECK_THAT(folder.refusal(), ContainsSubstring("found 64 to 160 and 160 to 32"));
   json biased = dense(64, 160), curved = dense(64, 160);

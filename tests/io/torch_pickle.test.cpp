@@ -112,7 +112,7 @@ TEST_CASE("torch_pickle: the stack, marks and the memo hold what is taken from t
       {"\x80\x02", "pickle: opcode: expected 1 bytes, found 0 left"},
       {"\x80\x02.", "STOP: expected one value on the stack, found 0 and 0 marks"},
       {"\x80\x02}(.", "found 1 and 1 marks"},
-      {file("}") + "}", "pickle: bytes behind STOP: expected none, found 1"},
+      {file("}") + "}", "pickle: bytes after STOP: expected none, found 1"},
       {file("t"), "TUPLE: expected a MARK before it, found none"},
       {file("\x85"), "TUPLE: expected a value on the stack, found none"},
       {file("N(\x85"), "TUPLE: expected a value on the stack, found none"},

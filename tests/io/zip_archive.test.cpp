@@ -64,7 +64,7 @@ TEST_CASE("zip_archive: what a checkpoint has no need of is refused") {
       {[](zip_image& i) { i.behind = "x"; }, "no end of a ZIP directory at the end of the file (download cut short?)"},
       {[](zip_image& i) { i.comment = "hello"; }, "no end of a ZIP directory"},
       {[](zip_image& i) { i.front = "#!/bin/sh\n"; }, "bytes in front of the first member: expected none, found 10"},
-      {[](zip_image& i) { i.count = 2; }, "bytes behind the last member of the ZIP directory"},
+      {[](zip_image& i) { i.count = 2; }, "bytes after the last member of the ZIP directory"},
       {[](zip_image& i) { i.count = 4; }, "ZIP directory: expected 4 members, found 162 bytes"},
       {[](zip_image& i) { i.zip64 = true, i.count = std::int64_t{1} << 62; },
        "number of members: expected 1 to 262144"},

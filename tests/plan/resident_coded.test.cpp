@@ -135,7 +135,7 @@ TEST_CASE("the resident dispatch adds biases of q, k and v", "[plan][resident]")
   std::vector<plan::operand> arguments(biased.arguments.begin(), biased.arguments.end());
   arguments[kernels::layers::argument_count].offset += 16;
   broken.resident_decode.arguments = arguments;
-  CHECK_THAT(std::string(plan::verify(broken).view()), ContainsSubstring("expected the bytes behind every argument"));
+  CHECK_THAT(std::string(plan::verify(broken).view()), ContainsSubstring("expected the bytes at every argument"));
 }
 
 TEST_CASE("the resident dispatch has norms behind sublayers and bounded scores", "[plan][resident]") {

@@ -190,7 +190,7 @@ TEST_CASE("what the one dispatch lacks is refused", "[plan][resident]") {
   {
     broken b;
     b.arguments[5].offset += 4;
-    CHECK_THAT(b.verdict(), ContainsSubstring("expected the bytes behind every argument to be stated"));
+    CHECK_THAT(b.verdict(), ContainsSubstring("expected the bytes at every argument to be stated"));
   }
   {
     broken b;
@@ -232,5 +232,5 @@ TEST_CASE("what workgroups wait for must be blank", "[plan][resident]") {
   CHECK_THAT(refused([](broken& b, plan::sequence&) { b.resident[0].subgroups = 64; }),
              ContainsSubstring("invocations a workgroup"));
   CHECK_THAT(refused([](broken& b, plan::sequence&) { b.arguments[20].offset += 4; }),
-             ContainsSubstring("expected the bytes behind every argument"));
+             ContainsSubstring("expected the bytes at every argument"));
 }

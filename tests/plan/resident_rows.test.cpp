@@ -82,7 +82,7 @@ TEST_CASE(
           2 * of_layer / 16);
     const auto refused = [&](auto&& change) { return refused_resident(mistral, change); };
     CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].layer_stride -= 256; }),
-               ContainsSubstring("the bytes behind every argument"));
+               ContainsSubstring("the bytes at every argument"));
     CHECK_THAT(refused([](auto& one_, auto&, auto&) { one_.blank_bytes -= 32 * 256; }),
                ContainsSubstring("to be made blank beside the embedding"));
   }
@@ -140,11 +140,11 @@ TEST_CASE(
   const auto refused = [&](auto&& change) { return refused_resident(of, change); };
   CHECK(refused([](auto&, auto&, auto&) {}).empty());
   CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].offset += 256; }),
-             ContainsSubstring("the bytes behind every argument"));
+             ContainsSubstring("the bytes at every argument"));
   CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].layer_stride -= 256; }),
-             ContainsSubstring("the bytes behind every argument"));
+             ContainsSubstring("the bytes at every argument"));
   CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[9].slot += 40; }),
-             ContainsSubstring("the bytes behind every argument"));
+             ContainsSubstring("the bytes at every argument"));
   CHECK_THAT(refused([](auto& one, auto&, auto&) { one.blank_offset -= 256; }),
              ContainsSubstring("to be made blank beside the embedding"));
   CHECK_THAT(refused([](auto& one, auto&, auto&) { one.blank_bytes += 256; }),

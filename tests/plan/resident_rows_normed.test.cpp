@@ -138,9 +138,9 @@ TEST_CASE(
   for (const std::size_t kind : {0u, 1u}) {
     const std::size_t first = kind * kernels::layers::argument_count;
     CHECK_THAT(refused([&](auto&, auto& arguments, auto&) { arguments[first].offset += 256; }),
-               ContainsSubstring("the bytes behind every argument"));
+               ContainsSubstring("the bytes at every argument"));
     CHECK_THAT(refused([&](auto&, auto& arguments, auto&) { arguments[first + 19].slot += 40; }),
-               ContainsSubstring("the bytes behind every argument"));
+               ContainsSubstring("the bytes at every argument"));
   }
   CHECK_THAT(refused([](auto& one, auto&, auto&) { one.blank_bytes += 256; }),
              ContainsSubstring("blank words inside the arena"));

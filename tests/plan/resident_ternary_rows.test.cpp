@@ -76,9 +76,9 @@ TEST_CASE(
   const auto refused = [&](auto&& change) { return refused_resident(of, change); };
   CHECK(refused([](auto&, auto&, auto&) {}).empty());
   CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].layer_stride -= 256; }),
-             ContainsSubstring("the bytes behind every argument"));
+             ContainsSubstring("the bytes at every argument"));
   CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[9].slot += 40; }),
-             ContainsSubstring("the bytes behind every argument"));
+             ContainsSubstring("the bytes at every argument"));
   CHECK_THAT(refused([](auto& one, auto&, auto&) { one.blank_offset -= 256; }),
              ContainsSubstring("to be made blank beside the embedding"));
   CHECK_THAT(refused([](auto&, auto&, auto& all) { all.barrier = false; }),

@@ -130,7 +130,7 @@ TEST_CASE("an address without a stated size is refused", "[plan][verify]") {
   broken b;
   b.period[1].push[0] = {plan::region::arena, 0, 0x100000};
   CHECK_THAT(std::string(b.verdict().view()),
-             ContainsSubstring("expected the bytes behind every address to be stated, found none for query"));
+             ContainsSubstring("expected the bytes at every address to be stated, found none for query"));
 }
 
 TEST_CASE("an access to a dead value is refused", "[plan][verify]") {

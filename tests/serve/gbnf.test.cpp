@@ -49,7 +49,7 @@ TEST_CASE("what is no grammar is refused with its line and column", "[gbnf]") {
   CHECK(refusal_of("root ::= \"a\"\nroot ::= \"b\"").starts_with("line 2, column 9: expected one definition"));
   CHECK(refusal_of("root = \"a\"").starts_with("line 1, column 6: expected '::='"));
   CHECK(refusal_of("root ::= [z-a]").find("a range that ascends") != std::string::npos);
-  CHECK(refusal_of("root ::= \"\\q\"").find("behind '\\'") != std::string::npos);
+  CHECK(refusal_of("root ::= \"\\q\"").find("after '\\'") != std::string::npos);
   CHECK(refusal_of("root ::= \"\\uD800\"").find("a character of Unicode") != std::string::npos);
   CHECK(refusal_of("root ::= \"a\"{3,2}").find("as many repeats at most") != std::string::npos);
   CHECK(refusal_of("root ::= \"a\"{99999}").find("at most 2000 repeats") != std::string::npos);

@@ -125,7 +125,7 @@ TEST_CASE("a download that cannot be right is refused, and says why") {
       {server.address("digest"), std::string("SHA-256 of the file: expected ")},
       {server.address("good") + "#sha256=" + other,
        "SHA-256 of the file: expected " + other + ", found " + fable_sha256},
-      {server.address("good") + "#sha256=12", "expected behind # of an address sha256= and 64 digits"},
+      {server.address("good") + "#sha256=12", "expected after # of an address sha256= and 64 digits"},
       {"http://192.0.2.1/model.gguf", "expected an https address, or http to this machine"},
       {"http://localhost@192.0.2.1/model.gguf", "expected an https address, or http to this machine"},
       {"http://127.0.0.1.example.org/model.gguf", "expected an https address, or http to this machine"},

@@ -352,7 +352,7 @@ class Model:
         return Stream(self, ids, options, texts)
 
     def logits(self, ids: Sequence[int]) -> "numpy.ndarray":
-        """Appends tokens to the history and gives the logits behind each: float32 [tokens, vocab_size]."""
+        """Appends tokens to the history and gives the logits after each: float32 [tokens, vocab_size]."""
         import numpy
 
         out = numpy.empty((len(ids), self.vocab_size), dtype=numpy.float32)

@@ -83,10 +83,8 @@ constexpr auto operator|(A a, B b) {
 
 /// The reason why a type cannot be on the right of |; empty where it can.
 template <class B>
-inline constexpr text<> piping_problem =
-    message(layer<B>
-                ? ""
-                : "pipe: expected a layer behind |, with forward(ir::trace&, ir::value_id) const, found another type");
+inline constexpr text<> piping_problem = message(
+    layer<B> ? "" : "pipe: expected a layer after |, with forward(ir::trace&, ir::value_id) const, found another type");
 
 /// Refuses a type that is no layer by its name, so that compilers do not list every operator|.
 template <class A, class B>

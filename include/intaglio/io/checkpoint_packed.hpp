@@ -32,7 +32,7 @@ class packed_reader {
     packed_index_reader with(fields, header_.index_offset, file_.path());
     packed_fields(with, index_);
     if (with.left() != 0)
-      refuse(with.at(), "end of the index", "nothing behind the last checksum", std::to_string(with.left()) + " bytes");
+      refuse(with.at(), "end of the index", "nothing after the last checksum", std::to_string(with.left()) + " bytes");
     check_config(index_.config, file_.path());
     check_vocabulary();
     place_weights();
@@ -85,7 +85,7 @@ class packed_reader {
     file_.read(packed_layout::header_bytes, gap);
     for (std::size_t i = 0; i < gap.size(); ++i)
       if (gap[i] != std::byte{0})
-        refuse(packed_layout::header_bytes + i, "padding behind the header", "0",
+        refuse(packed_layout::header_bytes + i, "padding after the header", "0",
                std::to_string(std::to_integer<int>(gap[i])));
   }
 

@@ -119,7 +119,7 @@ class conversion_rules {
       throw argument_error("output", "a GGUF file: safetensors of this family have q, k and v by head or transposed",
                            "a safetensors file");
     if (codec == dtype::bcml1 && has_fused_matrices(family_of(config().model_type)))
-      throw argument_error("codec", "another than bcml1, whose panels hold no matrices one behind the other",
+      throw argument_error("codec", "another than bcml1, whose panels hold no matrices one after the other",
                            std::string(name(codec)));
     if (!options_->embedding) return;
     if (to_safetensors_ ? !is_float(*options_->embedding)

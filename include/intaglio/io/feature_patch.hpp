@@ -186,7 +186,7 @@ class feature_patch final : public feature_changes {
       if (ternary)
         return "the number of a removed feature: a ternary FFN has a norm over its features, whose number it keeps";
       if (change.feature != count)
-        return "a new feature behind the last, " + std::to_string(count) + ", or the number of a removed one";
+        return "a new feature after the last, " + std::to_string(count) + ", or the number of a removed one";
       if (count >= config_limits::intermediate_size)
         return "at most " + std::to_string(config_limits::intermediate_size) + " features";
     }

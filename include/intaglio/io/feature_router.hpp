@@ -211,7 +211,7 @@ class feature_router {
       const std::uint64_t end = at;
       std::uint32_t stated = 0, sum = 0;
       read(std::span(&stated, 1), "checksum");
-      if (at != file.size()) refuse(at, "bytes behind the checksum", "none", std::to_string(file.size() - at));
+      if (at != file.size()) refuse(at, "bytes after the checksum", "none", std::to_string(file.size() - at));
       std::vector<std::byte> part;
       for (std::uint64_t from = 0; from < end; from += part.size()) {
         part.resize(static_cast<std::size_t>((std::min<std::uint64_t>)(end - from, std::uint64_t{1} << 18)));

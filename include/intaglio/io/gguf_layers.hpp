@@ -222,7 +222,7 @@ class gguf_layers : public gguf_recurrences {
     for (std::size_t layer = 0; alike && layer < windowed.size(); ++layer)
       alike = windowed[layer] == config_.is_windowed(static_cast<std::uint32_t>(layer));
     if (!alike)
-      refuse(name, "false in layer 0 and every " + std::to_string(every) + "th behind it, true in the others",
+      refuse(name, "false in layer 0 and every " + std::to_string(every) + "th after it, true in the others",
              "another order");
   }
 

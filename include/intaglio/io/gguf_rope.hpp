@@ -148,7 +148,7 @@ class gguf_rope : public gguf_fields {
     const auto other = std::find_if(turning, factors.end(), [](float f) { return !(f >= 1e20f); });
     if (turning == factors.begin() || other != factors.end())
       throw file_error(file.path(), tensor->offset, "tensor 'rope_freqs.weight'",
-                       "ones, and numbers from 1e20 on behind them",
+                       "ones, and numbers from 1e20 on after them",
                        other != factors.end() ? number_text(*other) : number_text(factors.front()));
     if (turning != factors.end()) config_.global_turning_pairs = static_cast<std::uint32_t>(turning - factors.begin());
   }

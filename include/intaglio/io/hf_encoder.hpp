@@ -121,7 +121,7 @@ class hf_encoder : public hf_streams {
       for (std::size_t layer = 0; layer < each.size(); ++layer)
         if (each[layer].text() != (layer % every == 0 ? "full_attention" : "sliding_attention"))
           each[layer].refuse("full_attention in layer 0 and every " + std::to_string(every) +
-                             "th behind it, sliding_attention in the others");
+                             "th after it, sliding_attention in the others");
     }
     set_windows_from_first(c, window, every);
   }

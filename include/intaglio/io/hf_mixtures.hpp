@@ -129,7 +129,7 @@ class hf_mixtures : public hf_encoder {
     if (out_.model_type == "deepseek_v3")
       for (const char* key : {"n_group", "topk_group"}) (void)size(text[key]);
     if (const json_place every = text["moe_layer_freq"]; every.present() && (!every.is_number() || every.number() != 1))
-      every.refuse("1: experts in all layers behind the dense ones");
+      every.refuse("1: experts in all layers after the dense ones");
     const std::string score = text["scoring_func"].text_or(second ? "softmax" : "sigmoid");
     if (score != "softmax" && score != "sigmoid") text["scoring_func"].refuse("softmax or sigmoid");
     const bool bias = score == "sigmoid";
@@ -152,7 +152,7 @@ class hf_mixtures : public hf_encoder {
     std::uint32_t dense = 0;
     while (dense < kinds.size() && kinds[dense].text() == "dense") ++dense;
     for (std::size_t i = dense; i < kinds.size(); ++i)
-      if (kinds[i].text() != "sparse") kinds[i].refuse("sparse behind the dense layers at the front");
+      if (kinds[i].text() != "sparse") kinds[i].refuse("sparse after the dense layers at the front");
     if (kinds.size() != out_.config.num_hidden_layers)
       list.refuse(std::to_string(out_.config.num_hidden_layers) + " kinds, one a layer");
     if (stated.present() && size(stated) != dense)

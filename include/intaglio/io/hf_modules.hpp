@@ -67,7 +67,7 @@ struct dense_module {
     if (within.empty() || within.find_first_of("/\\:") != within.npos || within.front() == '.')
       module["path"].refuse("the name of a folder");
     if (!family_of(c.model_type).dense_products)
-      document.refuse("modules", "no Dense module behind this family", "'" + printable(within, 60) + "'");
+      document.refuse("modules", "no Dense module after this family", "'" + printable(within, 60) + "'");
     out.push_back(read_dense_module(folder / platform::path_of(within)));
   }
   if (out.empty()) return out;

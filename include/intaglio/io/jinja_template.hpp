@@ -247,7 +247,7 @@ class template_parser : expression_parser {
     // The scope owns the macro, so the macro must not own the scope.
     return function([=, names = std::weak_ptr<scope>(made_in)](const arguments& a) -> value {
       const std::shared_ptr<scope> outer = names.lock();
-      if (outer == nullptr) throw template_error("macro '" + name + "' is called behind the block that it was made in");
+      if (outer == nullptr) throw template_error("macro '" + name + "' is called after the block that it was made in");
       const auto inner = std::make_shared<scope>(scope{{}, outer});
       if (a.positional.size() > parameters.size())
         throw template_error("macro '" + name + "' takes " + std::to_string(parameters.size()) + " arguments");

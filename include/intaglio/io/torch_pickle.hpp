@@ -156,7 +156,7 @@ class torch_pickle : private torch_objects {
     if (stack_.size() != 1 || !marks_.empty())
       refuse(begin_, "pickle: STOP", "one value on the stack",
              std::to_string(stack_.size()) + " and " + std::to_string(marks_.size()) + " marks");
-    if (at_ != bytes_.size()) refuse(at_, "pickle: bytes behind STOP", "none", std::to_string(bytes_.size() - at_));
+    if (at_ != bytes_.size()) refuse(at_, "pickle: bytes after STOP", "none", std::to_string(bytes_.size() - at_));
     return stack_.back();
   }
 

@@ -187,7 +187,7 @@ class zip_archive {
       at += whole;
     }
     if (at != bytes.size())
-      refuse(where.offset + at, "bytes behind the last member of the ZIP directory", "none",
+      refuse(where.offset + at, "bytes after the last member of the ZIP directory", "none",
              std::to_string(bytes.size() - at));
   }
 

@@ -47,7 +47,7 @@ inline std::vector<layer_range> stages_of(std::uint32_t layers, std::span<const 
     if (end <= first || end >= layers)
       throw argument_error(
           "cut", "rising numbers of layers, each above the one before, from 1 to " + std::to_string(layers - 1),
-          std::to_string(end) + (first == 0 ? "" : " behind " + std::to_string(first)));
+          std::to_string(end) + (first == 0 ? "" : " after " + std::to_string(first)));
     out.push_back({first, end});
     first = end;
   }

@@ -45,7 +45,7 @@ constexpr void shape_ffns(ir::graph& g, ffn_form form) {
                (weight == dtype::f32 || weight == dtype::f16 || weight == dtype::bf16) && input == dtype::f32)
         o.nearest = form.walk ? g.values[static_cast<std::size_t>(o.out)].width : o.nearest;
       else if (form.walk)
-        refuse("ternary weights behind squared ReLU, or weights of f32, f16 or bf16, to walk, found ", name(weight));
+        refuse("ternary weights after squared ReLU, or weights of f32, f16 or bf16, to walk, found ", name(weight));
     }
   }
 }

@@ -110,7 +110,7 @@ constexpr bool bounds(const table& t, const sequence& s, const dispatch& d, text
       }
     if (!covered) {
       begin(out, s, d);
-      out.append("expected the bytes behind every address to be stated, found none for ",
+      out.append("expected the bytes at every address to be stated, found none for ",
                  kernels::interface_of(d.kernel).push[i].name);
       return false;
     }
@@ -183,8 +183,7 @@ constexpr bool lives(const sequence& s, const dispatch& d, std::uint32_t index, 
       }
     if (!found) {
       begin(out, s, d);
-      out.append("expected a live value behind its ", a.write ? "write" : "read", " at offset ", a.offset,
-                 ", found none");
+      out.append("expected a live value at its ", a.write ? "write" : "read", " at offset ", a.offset, ", found none");
       return false;
     }
   }
@@ -201,8 +200,8 @@ constexpr bool crosses(const table& t, const sequence& s, text<256>& out) {
       if (v.offset <= offset && v.bytes >= rows && offset - v.offset <= v.bytes - rows && v.first <= index &&
           index <= v.last)
         return true;
-    out.append(s.name, ": expected a live value behind the ", rows, " bytes of the stream that cross at offset ",
-               offset, ", found none");
+    out.append(s.name, ": expected a live value at the ", rows, " bytes of the stream that cross at offset ", offset,
+               ", found none");
     return false;
   };
   if (!s.takes_stream && !s.gives_stream) return true;
@@ -358,8 +357,8 @@ constexpr bool has_stated_arguments(const sequence& s, text<256>& out) {
                  (a.where == o.where && a.slot == o.slot && a.offset == o.offset && a.layer_stride == o.layer_stride);
       }
     if (stated) continue;
-    out.append(s.name, ": expected the bytes behind every argument to be stated, found none for one at offset ",
-               o.offset, " of ", o.where);
+    out.append(s.name, ": expected the bytes at every argument to be stated, found none for one at offset ", o.offset,
+               " of ", o.where);
     return false;
   }
   return true;

@@ -97,12 +97,12 @@ class walked_decode {
         }
         if (i + 1 == block.size() || !is_product(block[i + 1]) ||
             block[i + 1][facts_of(block[i + 1]).at.input].offset != block[i][facts_of(block[i]).at.output].offset)
-          throw argument_error("walk", "a product behind the gated one of layer " + std::to_string(layer),
+          throw argument_error("walk", "a product after the gated one of layer " + std::to_string(layer),
                                "another FFN");
         const bool mixture = is_mixture(block[i]);
         if (mixture && (i + 2 >= block.size() || block[i + 2].kernel != kernels::kernel::expert_sum ||
                         block[i + 2][at_sum.input].offset != block[i + 1][facts_of(block[i + 1]).at.output].offset))
-          throw argument_error("walk", "the sum of experts behind the products of layer " + std::to_string(layer),
+          throw argument_error("walk", "the sum of experts after the products of layer " + std::to_string(layer),
                                "another FFN");
         walk(block[i], mixture ? block[i + 2] : block[i + 1], layer);
         i += mixture ? 2 : 1, ++walked;

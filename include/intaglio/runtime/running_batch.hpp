@@ -132,7 +132,7 @@ class running_batch : public batch_feeding {
       throw argument_error("tokens to take back", "fewer than the " + std::to_string(drawn) + " that were drawn",
                            std::to_string(back));
     if (back != 0 && copies_)
-      throw argument_error("tokens to take back", "a model without recurrent layers, whose states stay behind them",
+      throw argument_error("tokens to take back", "a model without recurrent layers, whose states do not go back",
                            "one with them");
     body_->check_ids(std::span(&id, 1));
     gpu::translated([&] { settle(); });

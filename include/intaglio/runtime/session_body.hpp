@@ -146,7 +146,7 @@ struct session_body {
   /// Begins a pass over history[cached, cached + count).
   void begin(pass_kind kind, std::uint32_t count, const sampling_options& sampling = {}, std::uint32_t passes = 1) {
     if (!run->has_state_of(cached))
-      throw device_error(device.label(), "go on behind token " + std::to_string(cached),
+      throw device_error(device.label(), "continue after token " + std::to_string(cached),
                          "the state of recurrent layers is that of another");
     feed.assign(history.begin() + cached, history.begin() + cached + count);
     run->begin(kind, cached, feed, sampling, passes);

@@ -33,7 +33,7 @@ constexpr void explain_unfused(const ir::graph& g, const ir::op& o, std::uint32_
     case kind::bias:
       failure.append(
           "expected products of q, k and v in front of it and of two others, or a sum with the stream or a route "
-          "behind it");
+          "after it");
       break;
     case kind::rope:
     case kind::cache_write:
