@@ -145,7 +145,7 @@ INTAGLIO_C_API int intaglio_stream_result(const intaglio_stream* stream, intagli
 /* Ends the generation and frees the stream. NULL is fine. */
 INTAGLIO_C_API void intaglio_stream_close(intaglio_stream* stream);
 
-/* Appends tokens to the history and gives the logits behind each: float [count, vocab_size]. room: floats in logits. */
+/* Appends tokens to the history and gives the logits after each: float [count, vocab_size]. room: floats in logits. */
 INTAGLIO_C_API int intaglio_logits(intaglio_model* model, const int* ids, size_t count, float* logits, size_t room);
 /* A vector for a text: float [hidden_size], of length 1. room: floats in vector. The history is forgotten. */
 INTAGLIO_C_API int intaglio_embed(intaglio_model* model, const char* text, size_t length, float* vector, size_t room);

@@ -182,7 +182,7 @@ struct decoder_config {
   bool ternary = false;  ///< linear layers are ternary, as BitNet's (quantization_config), in a family whose layers
                          ///< need not be
   std::uint32_t sliding_window = 0;  ///< keys that a query sees, itself included; 0: all. In an encoder half of them
-                                     ///< are in front of a query and half behind it
+                                     ///< are before a query and half after it
   std::uint32_t sliding_window_pattern =
       0;  ///< layer i sees all keys where (i + 1) is a multiple of this; 0: no layer does
   float rope_local_base_freq =
@@ -225,7 +225,7 @@ struct decoder_config {
   delta_net_config delta_net = {};     ///< sizes of recurrent_layers with a state
   std::uint32_t shared_expert_intermediate_size = 0;  ///< a gated unit beside a layer's experts; 0: none
   std::uint32_t type_vocab_size = 0;                  ///< encoders: kinds of texts, each a row of token_types; 0: none
-  std::uint32_t dense_features = 0;  ///< encoders: width between two products behind the last norm (Dense of
+  std::uint32_t dense_features = 0;  ///< encoders: width between two products after the last norm (Dense of
                                      ///< sentence-transformers); 0: there are none
   bool norm_topk_prob = true;        ///< the weights of a token's experts add up to 1; else they are a softmax over
                                      ///< all experts or, with a logistic router, the scores themselves

@@ -62,7 +62,7 @@ inline std::string in_file(std::string_view path, std::string_view line) {
   return printable(path, 240).append(": ").append(line);
 }
 
-/// Largest number of bytes of an error's text. What a tool adds in front and behind stays within 400 bytes.
+/// Largest number of bytes of an error's text. What a tool adds before and after it stays within 400 bytes.
 inline constexpr std::size_t error_text_limit = 360;
 
 /// Cuts a text to `limit` bytes, between characters, with "..." where something is left out. The result is one line.

@@ -37,12 +37,12 @@ struct family {
   bool may_be_ternary = false;        ///< matrices of some models are ternary, or have a norm each in front of them
   bool head_norms = false;            ///< attn_q_norm, attn_k_norm: norms of each head of q and k
   bool optional_norms = false;        ///< only some models have head_norms (decoder_config::use_qk_norm)
-  bool turned_norms = false;          ///< head_norms are behind the rotation: query_ and key_layernorm in safetensors
+  bool turned_norms = false;          ///< head_norms are after the rotation: query_ and key_layernorm in safetensors
   bool whole_norms = false;           ///< attn_q_norm, attn_k_norm: norms of all heads of q, and of k, at once
   bool qkv_biases = false;            ///< attn_q.bias, attn_k.bias, attn_v.bias: added to q, k and v
   bool optional_biases = false;       ///< only some models have qkv_biases (decoder_config::attention_bias)
   bool usual_biases = false;          ///< with optional_biases: models have them where config.json has no value
-  bool block_biases = false;          ///< biases of the projection behind attention, of the router and of experts too
+  bool block_biases = false;          ///< biases of the projection after attention, of the router and of experts too
   bool latent = false;                ///< keys and values of all heads are made from a latent vector (MLA)
   bool gated_attention = false;       ///< attn_gate: what attention gives is multiplied by a logistic of its product
   bool sinks = false;                 ///< attn_sinks: one more score in each head's softmax
@@ -104,7 +104,7 @@ struct family {
   bool bare_norms = false;                        ///< LayerNorms have no biases
   bool globals_first = false;      ///< with window_interval: layer 0 and every n-th layer after it see all positions;
                                    ///< attention of layer 0 reads the embedding, which has been normalised
-  bool dense_products = false;     ///< two products may be behind the last norm of an encoder
+  bool dense_products = false;     ///< two products may be after the last norm of an encoder
   bool learned_positions = false;  ///< position_embd: a row for each position is added to the embedding; there is no
                                    ///< rotation
   bool biases = false;             ///< all matrices have biases; FFNs of such an encoder have no gate
@@ -127,7 +127,7 @@ struct family {
   bool tied = false;                   ///< where config.json does not say it, the head is the embedding (tied)
   float default_theta = 10'000.f;      ///< base of the rotation where config.json has no value
   bool rope_factors = false;           ///< GGUF may have rope_freqs, by which Llama 3.1 scales its frequencies
-  bool scaled_queries = false;         ///< queries behind the original context have factors; the context ends there
+  bool scaled_queries = false;         ///< queries past the original context have factors; the context ends there
   std::uint32_t default_head_dim = 0;  ///< where config.json has no value; 0: hidden_size / num_attention_heads
   activation act = activation::silu;   ///< where config.json has no value; xielu: no other is computed
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The second part of the table of families, behind the rows of families_table.hpp: a row for each family.
+// The second part of the table of families, after the rows of families_table.hpp: a row for each family.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace intaglio {
 
-/// The families behind first_families, in the order of `architecture`.
+/// The families after first_families, in the order of `architecture`.
 inline constexpr auto later_families = std::to_array<family>({
     {.type = architecture::chatglm,
      .config_names = "glm chatglm",

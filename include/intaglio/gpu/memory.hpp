@@ -21,7 +21,7 @@ enum class placement : std::uint8_t {
 /// Which lanes (gpu/connection.hpp) use a buffer.
 enum class lanes : std::uint8_t {
   one,   ///< one of them
-  both,  ///< both; what one wrote, the other may use behind a wait
+  both,  ///< both; what one wrote, the other may use after a wait
 };
 
 /// How much of a heap is used.

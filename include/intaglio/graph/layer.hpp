@@ -40,7 +40,7 @@ struct pipe {
   }
 };
 
-/// The first layer of a model and the layers behind it.
+/// The first layer of a model and the layers after it.
 template <source_layer Source, class Rest>
 struct piped_source {
   Source source;  ///< the first layer
@@ -69,13 +69,13 @@ constexpr auto as_pipe(boost::hana::tuple<Layers...> layers) {
   return pipe<Layers...>{layers};
 }
 
-/// Puts a layer behind another one; two pipes are joined into one.
+/// Puts a layer after another one; two pipes are joined into one.
 template <layer A, layer B>
 constexpr auto operator|(A a, B b) {
   return as_pipe(boost::hana::concat(as_tuple(a), as_tuple(b)));
 }
 
-/// Puts a layer behind the first layer of a model.
+/// Puts a layer after the first layer of a model.
 template <source_layer A, layer B>
 constexpr auto operator|(A a, B b) {
   return piped_source<A, B>{a, b};

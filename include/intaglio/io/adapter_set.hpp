@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // LoRA adapters beside a model, without merging. A plan with space for them (plan/adapters.hpp) reads the matrices of
-// all adapters, one behind the other, as tensors of the model.
+// all adapters, one after the other, as tensors of the model.
 #pragma once
 
 #include <algorithm>

@@ -64,7 +64,7 @@ class added_tokens {
       }
       if (begin > at) plain(at, begin);
       if (end > begin) token(match.begin, match.id);  // else another token took all of it
-      at = end;  // the search continues behind the text itself: a token may begin in white space that another one took
+      at = end;  // the search continues after the text itself: a token may begin in white space that another one took
     }
     if (at < text.size()) plain(at, text.size());
   }

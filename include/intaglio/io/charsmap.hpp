@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The precompiled map of a SentencePiece normaliser: texts that are replaced by other texts. The first four bytes have
-// the size of a double-array trie (darts-clone). The trie follows, then all replacements, each with a NUL behind it.
+// the size of a double-array trie (darts-clone). The trie follows, then all replacements, each with a NUL after it.
 // Source: sentencepiece, src/normalizer.cc; the trie's units: darts-clone, include/darts.h.
 #pragma once
 

@@ -335,7 +335,7 @@ template <class File>
   return files;
 }
 
-/// Adds the matrix of a product behind the last norm. @param number 2 for the first one
+/// Adds the matrix of a product after the last norm. @param number 2 for the first one
 template <class File>
 [[gnu::cold]] void collect_dense_module(weight_files<File> model, std::size_t number, checkpoint_builder& builder,
                                         const hf_config& config) {

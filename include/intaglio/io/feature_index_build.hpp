@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Makes a feature index (docs/walk.md), layer by layer. Each file is complete and on the disk before the manifest names
-// it, so a build that was killed continues behind the last layer in the manifest.
+// it, so a build that was killed continues after the last layer in the manifest.
 #pragma once
 
 #include <algorithm>

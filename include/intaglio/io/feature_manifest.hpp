@@ -57,7 +57,7 @@ struct feature_manifest {
   bool complete() const { return layers.size() == config.num_hidden_layers; }
 };
 
-/// Number of features of a layer. A mixture has those of its experts, one expert behind the other.
+/// Number of features of a layer. A mixture has those of its experts, one expert after the other.
 constexpr std::uint32_t features_of_layer(const decoder_config& c) {
   return c.intermediate_size * (c.num_local_experts == 0 ? 1 : c.num_local_experts);
 }

@@ -28,7 +28,7 @@
 
 namespace intaglio::io {
 
-/// One change. A new feature takes the number of a removed one, or comes behind the layer's last. A removed one stays
+/// One change. A new feature takes the number of a removed one, or comes after the layer's last. A removed one stays
 /// as a feature of zeros, so the numbers of others do not change. A restored one has the index's own vectors again.
 struct feature_change {
   feature_edit edit = feature_edit::insert;
@@ -81,7 +81,7 @@ class feature_patch final : public feature_changes {
     const auto found = overlay_.find({layer, feature});
     return found != overlay_.end() && found->second[0].empty();
   }
-  /// The number that a new feature of a layer gets: the lowest removed one, else the next behind the last.
+  /// The number that a new feature of a layer gets: the lowest removed one, else the next after the last.
   std::uint32_t next_feature(std::uint32_t layer) const {
     for (auto at = overlay_.lower_bound({layer, 0}); at != overlay_.end() && at->first.first == layer; ++at)
       if (at->second[0].empty()) return at->first.second;

@@ -225,7 +225,7 @@ class checkpoint_features : public feature_source {
         [&](std::size_t, std::size_t slot) { sink(buffers[slot]); });
   }
 
-  /// Reads rows of down in the checkpoint's order, [count, intermediate_size], one expert's matrix behind the other; on
+  /// Reads rows of down in the checkpoint's order, [count, intermediate_size], one expert's matrix after the other; on
   /// any thread.
   void read_down(std::uint32_t, std::uint64_t first, std::uint64_t count, std::span<std::int8_t> out) const {
     codes_[2]->rows(first, count, out);

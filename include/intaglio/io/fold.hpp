@@ -180,7 +180,7 @@ class feature_folder {
     writer_.write(zeros);
   }
 
-  /// All vectors of a kind in f32 by features, with zeros behind the last, [new_features, hidden_size].
+  /// All vectors of a kind in f32 by features, with zeros after the last, [new_features, hidden_size].
   std::vector<float> values(const ffn_tensor& of) const {
     const std::size_t width = index_.config().hidden_size, count = patch_.features(of.layer);
     std::vector<float> out(static_cast<std::size_t>(new_features_) * width);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Matrices that some families' files hold as one, one behind the other, and that models have separately: q, k and v;
+// Matrices that some families' files hold as one, one after the other, and that models have separately: q, k and v;
 // gate and up; the inputs of Mamba-2; the matrices that make streams.
 #pragma once
 
@@ -156,7 +156,7 @@ inline void set_pieces(checkpoint_tensor& tensor, std::vector<tensor_piece> piec
     checkpoint_tensor out = whole;
     out.stored.name = part.name;
     out.stored.rows = part.rows;
-    out.dimensions = (std::min)(out.dimensions, 2u);  // several matrices one behind the other
+    out.dimensions = (std::min)(out.dimensions, 2u);  // several matrices one after the other
     out.stored.offset += part.first * row;
     out.stored.bytes = part.rows * row;
     for (tensor_piece& piece : out.pieces) {  // a view with strides has one

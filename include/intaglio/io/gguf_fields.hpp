@@ -28,7 +28,7 @@ class gguf_fields {
   const decoder_config& config() const { return config_; }
   const std::string& stated_architecture() const { return architecture_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
-  /// Number of layers behind the last one that draft tokens and are not read.
+  /// Number of layers after the last one that draft tokens and are not read.
   std::uint32_t draft_layers() const { return draft_layers_; }
   /// The pooling of embeddings; absent where the file does not state it.
   std::optional<intaglio::pooling> pooling() const { return pooling_; }

@@ -25,7 +25,7 @@ enum class gguf_key_use : std::uint8_t {
   harmless,          ///< not part of the computation
   layer_norm,        ///< read where norms are LayerNorms; not used in other families
   latent,            ///< read in families with latent attention; not used in other families
-  dense_products,    ///< read where products may be behind the last norm; not used in other families
+  dense_products,    ///< read where products may be after the last norm; not used in other families
   state,             ///< read in families with recurrent states of heads; not used in other families
   delta_net,         ///< read in families with delta rules; not used in other families
   short_conv,        ///< read in families with short convolutions; not used in other families
@@ -51,7 +51,7 @@ enum class gguf_key_use : std::uint8_t {
   draft_layers,      ///< as `neutral`; read in families whose files may have layers that draft tokens
   yarn_share,        ///< as `neutral`; read where YaRN's factor has a share of its own for sines or for scores
   causal,            ///< as `neutral`; false in encoders
-  scaled_queries,    ///< as `neutral`; read where queries behind the original context are scaled by their position
+  scaled_queries,    ///< as `neutral`; read where queries past the original context are scaled by their position
   softcap,           ///< as `neutral`; read where the family has bounds of scores and logits
 };
 

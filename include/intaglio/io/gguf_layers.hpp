@@ -154,7 +154,7 @@ class gguf_layers : public gguf_recurrences {
     return {one, found[1].value_or(one) == one ? 0 : *found[1]};
   }
 
-  /// Reads the two products behind the last norm, hidden_size to some width and back, where the file has them.
+  /// Reads the two products after the last norm, hidden_size to some width and back, where the file has them.
   [[gnu::cold]] void read_dense_products() {
     const gguf_tensor* const first = file_.find_tensor("dense_2.weight");
     if (first == nullptr)

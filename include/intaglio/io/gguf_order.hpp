@@ -79,7 +79,7 @@ constexpr std::uint64_t value_head_of(const delta_net_config& delta, std::uint64
   return out;
 }
 
-/// The latent vector's matrix with the rows of the rotated key behind it, as GGUF has them.
+/// The latent vector's matrix with the rows of the rotated key after it, as GGUF has them.
 [[gnu::cold]] inline checkpoint_tensor joined_latent(const decoder_config& c, const checkpoint_tensor& latent,
                                                      const checkpoint_tensor& key) {
   checkpoint_tensor out = latent;
@@ -95,7 +95,7 @@ constexpr std::uint64_t value_head_of(const delta_net_config& delta, std::uint64
     piece.row0 = c.kv_lora_rank;
     out.pieces.push_back(piece);
   }
-  if (key.rows_in_pairs != 0) return out;  // the file has these rows behind those of the latent vector
+  if (key.rows_in_pairs != 0) return out;  // the file has these rows after those of the latent vector
   const auto add = [&](std::uint64_t offset, std::uint64_t row0, std::uint64_t rows) {
     out.pieces.push_back({.file = latent.stored.file,
                           .offset = offset,

@@ -18,7 +18,7 @@
 
 namespace intaglio::io {
 
-/// Adds the rules of Phi-3's special tokens, which include the white space behind them. No key says so: llama.cpp
+/// Adds the rules of Phi-3's special tokens, which include the white space after them. No key says so: llama.cpp
 /// recognises the model by its name.
 inline void add_phi3_rules(std::string name, vocabulary& out) {
   for (char& c : name)

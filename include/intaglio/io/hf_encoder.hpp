@@ -62,7 +62,7 @@ class hf_encoder : public hf_streams {
     read_encoder_sizes(
         root,
         {.intermediate_size = 3072, .num_hidden_layers = 12, .vocab_size = 30'522, .max_position_embeddings = 512});
-    // Positions of a RoBERTa begin behind the padding's id.
+    // Positions of a RoBERTa begin after the padding's id.
     if (out_.model_type != "bert") {
       const std::uint64_t padding = root["pad_token_id"].present() ? root["pad_token_id"].natural() : 1;
       if (padding + 1 >= c.max_position_embeddings)

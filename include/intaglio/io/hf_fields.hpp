@@ -27,7 +27,7 @@ struct hf_config {
   bool states_biases = false;   ///< attention_bias or mlp_bias is set; the tensors say whether the biases are
                                 ///< zeros
   bool rotated_halves = false;  ///< latent attention: rotated rows i and i + n / 2 belong together; else neighbours do
-  std::uint32_t draft_layers = 0;      ///< layers behind the last one, which draft tokens and are not read
+  std::uint32_t draft_layers = 0;      ///< layers after the last one, which draft tokens and are not read
   std::uint32_t position_offset = 0;   ///< rows of position_embd in front of the one for a text's first position
   std::vector<weight_factor> factors;  ///< of matrices, by which reading multiplies them
   std::vector<std::string> warnings;

@@ -108,7 +108,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"rotary_emb_fraction", config_key_use::read, "nomic_bert"},
     {"rotary_emb_scale_base", config_key_use::read, "nomic_bert"},
     {"rotary_emb_interleaved", config_key_use::read, "nomic_bert"},
-    {"rotary_scaling_factor", config_key_use::read, "nomic_bert"},  // for positions behind max_trained_positions
+    {"rotary_scaling_factor", config_key_use::read, "nomic_bert"},  // for positions past max_trained_positions
     {"qkv_proj_bias", config_key_use::read, "nomic_bert"},
     {"mlp_fc1_bias", config_key_use::read, "nomic_bert"},
     {"mlp_fc2_bias", config_key_use::read, "nomic_bert"},

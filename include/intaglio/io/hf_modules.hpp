@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// modules.json of a sentence-transformers folder: the modules behind a model's states besides pooling. Source:
+// modules.json of a sentence-transformers folder: the modules after a model's states besides pooling. Source:
 // sentence-transformers, models/Dense.py and SentenceTransformer.py.
 #pragma once
 

@@ -105,7 +105,7 @@ inline constexpr std::array<hf_part, 6> latent_parts{{{"self_attn.q_a_proj", "at
                                                       {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
                                                       {"self_attn.kv_a_layernorm", "attn_kv_a_norm"},
                                                       {"self_attn.kv_b_proj", "attn_kv_b"}}};
-/// Names of norms of q and k behind the rotation; they replace the last two of attention's names.
+/// Names of norms of q and k after the rotation; they replace the last two of attention's names.
 inline constexpr std::array<hf_part, 2> turned_norm_parts{
     {{"self_attn.query_layernorm", "attn_q_norm"}, {"self_attn.key_layernorm", "attn_k_norm"}}};
 /// Names of tensors in a layer of Qwen3.5 and Qwen3-Next besides attention's.
@@ -129,7 +129,7 @@ inline std::vector<hf_part> delta_net_parts() {
           {"mlp.up_proj", "ffn_up"},
           {"mlp.down_proj", "ffn_down"}};
 }
-/// Names of a layer's tensors. One name means the norm in front of the FFN in Llama and the norm behind attention in
+/// Names of a layer's tensors. One name means the norm in front of the FFN in Llama and the norm after attention in
 /// Gemma.
 [[gnu::cold]] inline std::vector<hf_part> hf_parts(const family& of) {
   if (of.recurrent == recurrence::mamba2) return mamba2_parts(of);
@@ -378,8 +378,8 @@ inline bool is_vision_name(std::string_view name) {
   return false;
 }
 
-/// Whether a tensor belongs to a layer behind the last one, which drafts tokens.
-/// @param layers the text in front of a layer's number  @param count layers of the model  @param drafts layers behind
+/// Whether a tensor belongs to a layer after the last one, which drafts tokens.
+/// @param layers the text in front of a layer's number  @param count layers of the model  @param drafts layers after
 /// them
 inline bool is_draft_name(std::string_view name, std::string_view layers, std::uint32_t count, std::uint32_t drafts) {
   if (drafts == 0 || !name.starts_with(layers)) return false;

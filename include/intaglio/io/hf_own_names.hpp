@@ -11,7 +11,7 @@
 
 namespace intaglio::io {
 
-/// A tensor's name in both conventions, without ".weight" and ".bias"; in a layer, the part behind the layer's own.
+/// A tensor's name in both conventions, without ".weight" and ".bias"; in a layer, the part after the layer's own.
 struct own_part {
   std::string_view hf, gguf;
 };

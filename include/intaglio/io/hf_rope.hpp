@@ -162,7 +162,7 @@ class hf_rope : public hf_fields {
       expect_same(one[key], other[key]);
   }
 
-  /// Checks a dynamic scaling, which gives texts behind the original context a larger base. The context ends there.
+  /// Checks a dynamic scaling, which gives texts past the original context a larger base. The context ends there.
   [[gnu::cold]] void end_at_dynamic(const json_place& scaling) {
     if (scaling["alpha"].present()) scaling["alpha"].refuse("none");
     if (const json_place factor = scaling["factor"]; !(factor.number() >= 1)) factor.refuse("a number from 1");

@@ -220,7 +220,7 @@ inline bool byte_level_nfc(const json_place& normalizer) {
   if (!replaces) normalizer.refuse("a Replace of spaces by U+2581");
 }
 
-/// The special tokens that the post-processor puts around a text. @return the texts in front of and behind it
+/// The special tokens that the post-processor puts around a text. @return the texts before and after it
 [[gnu::cold]] inline std::pair<std::optional<std::string>, std::optional<std::string>> template_tokens(
     const json_place& field) {
   std::pair<std::optional<std::string>, std::optional<std::string>> out;

@@ -232,7 +232,7 @@ enum class vocabulary_form : std::uint8_t {
     out.add_bos = root["add_bos_token"].boolean_or(model && out.add_bos.value_or(false));
     out.add_eos = root["add_eos_token"].boolean_or(model && out.add_eos.value_or(false));
   }
-  // Without `legacy` transformers puts the space only in front of a text, with it also behind each special token.
+  // Without `legacy` transformers puts the space only in front of a text, with it also after each special token.
   if (model && there && out.model == "llama" && out.add_space_prefix.value_or(true)) {
     out.space_prefix_once = !root["legacy"].boolean_or(false);
     out.add_space_prefix = root["add_prefix_space"].boolean_or(true);

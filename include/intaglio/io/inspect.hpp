@@ -131,7 +131,7 @@ class model_inspector {
     if (value.type != gguf_type::array) return element_text(cursor, value);
     return array_text(cursor, value);
   }
-  /// The elements at the cursor, which is moved behind them. Arrays are nested at most as deep as gguf_limits allow.
+  /// The elements at the cursor, which is moved after them. Arrays are nested at most as deep as gguf_limits allow.
   static std::string array_text(file_cursor& cursor, const gguf_value& value) {
     std::string out = "[";
     for (std::uint64_t i = 0; i < (std::min)(value.count, shown_elements); ++i)

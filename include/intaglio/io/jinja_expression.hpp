@@ -185,7 +185,7 @@ class expression_parser {
       return out;
     }
   };
-  /// Parses the arguments behind the opening bracket.
+  /// Parses the arguments after the opening bracket.
   call_arguments parse_arguments() {
     call_arguments out;
     while (!accept(")")) {
@@ -200,7 +200,7 @@ class expression_parser {
     }
     return out;
   }
-  /// Parses filters and their arguments behind a value.
+  /// Parses filters and their arguments after a value.
   expression parse_filter(expression of) {
     std::string name = expect_name();
     while (accept(".")) name += "." + expect_name();

@@ -97,7 +97,7 @@ inline value attribute_path(const value& of, const value& path) {
   }
   return out;
 }
-/// A test: whether a value passes it, with the arguments behind the test's name.
+/// A test: whether a value passes it, with the arguments after the test's name.
 using test = bool (*)(const value&, const arguments&);
 
 /// The tests that may follow `is`.

@@ -93,7 +93,7 @@ class lexer {
       if (!blank(data[i])) return data;
     return data.substr(0, from);
   }
-  /// Handles the end of a tag. @param trims a line end behind it is removed, as for all tags except those that print
+  /// Handles the end of a tag. @param trims a line end after it is removed, as for all tags except those that print
   void end_tag(bool dash, bool plus, bool trims) {
     line_starts_ = false;
     if (dash) {

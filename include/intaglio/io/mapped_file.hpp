@@ -113,7 +113,7 @@ class mapped_file {
                        "others");
   }
 
-  /// The whole file as memory, mapped at the first call (not by several threads at once). Touching a page behind the
+  /// The whole file as memory, mapped at the first call (not by several threads at once). Touching a page after the
   /// end of a file that was shortened since raises SIGBUS; nothing in this library reads through it.
   std::span<const std::byte> mapping() {
     if (memory_ != nullptr) return {memory_, static_cast<std::size_t>(size_)};

@@ -21,7 +21,7 @@ struct named_template {
 };
 
 /// One Jinja template that does as `with_tools` where a conversation has tools, and as `usual` where it has none. Both
-/// begin at the beginning of a line: Jinja removes the line break behind a block. The outputs of nothing keep the white
+/// begin at the beginning of a line: Jinja removes the line break after a block. The outputs of nothing keep the white
 /// space at their ends. A template's last line break is removed, as Jinja does at the end of a template.
 [[gnu::cold]] inline std::string template_by_tools(std::string_view usual, std::string_view with_tools) {
   const auto inside = [](std::string_view text) {
@@ -32,7 +32,7 @@ struct named_template {
 }
 
 /// The template of a model that has several; absent without one named default. Names of templates that are not used go
-/// to `warnings`, behind `file` where it is not empty.
+/// to `warnings`, after `file` where it is not empty.
 [[gnu::cold]] inline std::optional<std::string> united_templates(const std::vector<named_template>& all,
                                                                  std::string_view file,
                                                                  std::vector<std::string>& warnings) {

@@ -96,7 +96,7 @@ struct packed_image {
                  sums[sum + static_cast<std::size_t>(at / step)], of.layout);
   }
 
-  /// @throws file_error: bytes other than 0 behind a copy, up to where the next one begins
+  /// @throws file_error: bytes other than 0 after a copy, up to where the next one begins
   void expect_padding(const packed_weight& of, std::uint32_t copy) const {
     const std::uint64_t offset = of.offset + copy * of.step() + of.bytes;
     std::vector<std::byte> bytes(static_cast<std::size_t>(of.step() - of.bytes));

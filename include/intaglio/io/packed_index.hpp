@@ -22,7 +22,7 @@
 
 namespace intaglio::io {
 
-/// Appends fields, little-endian: texts and lists behind a u32 count, optionals behind a byte that is 0 or 1.
+/// Appends fields, little-endian: texts and lists after a u32 count, optionals after a byte that is 0 or 1.
 class packed_index_writer {
  public:
   template <class T>

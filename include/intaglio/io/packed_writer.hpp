@@ -23,7 +23,7 @@ struct packed_header {
                 index_bytes = 0;  ///< the index's checksum, 8 bytes, follows it and ends the file
 };
 
-/// The header's bytes, its checksum behind them.
+/// The header's bytes, its checksum after them.
 inline std::vector<std::byte> header_bytes(const packed_header& of) {
   std::vector<std::byte> out(packed_layout::header_bytes);
   const auto put = [&](std::size_t at, const auto& value) { std::memcpy(out.data() + at, &value, sizeof value); };

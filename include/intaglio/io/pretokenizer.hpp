@@ -94,7 +94,7 @@ struct llama_form {
   std::uint32_t digits = 3;  ///< largest number of digits in a piece
   bool contractions = true;
   bool marks = false;            ///< marks (M) count as letters
-  bool lines_in_symbols = true;  ///< symbols include the line ends behind them
+  bool lines_in_symbols = true;  ///< symbols include the line ends after them
 };
 
 /// `(?i:'s|'t|...)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
@@ -152,7 +152,7 @@ constexpr std::size_t gpt2_piece(std::string_view text, std::size_t start) {
 struct o200k_form {
   std::uint32_t digits = 3;  ///< largest number of digits in a piece
   bool contractions = true;
-  bool slashes = true;  ///< symbols include the slashes and line ends behind them; else only the line ends
+  bool slashes = true;  ///< symbols include the slashes and line ends after them; else only the line ends
   bool han = false;     ///< runs of Han characters are pieces, and words have none
 };
 
@@ -160,7 +160,7 @@ struct o200k_form {
 /// alternative, + and * exchanged. @return its end, or where it would begin if there is none
 constexpr std::size_t o200k_word(const o200k_form& form, text_cursor c, bool upper) {
   const std::size_t begin = c.at;
-  std::size_t after_caseless = begin;  // behind the last character that may belong to both parts
+  std::size_t after_caseless = begin;  // after the last character that may belong to both parts
   const auto other = [&](const text_cursor& at) { return form.han && is_han(at.value); };
   for (; (c.kind == unicode_class::upper || c.kind == unicode_class::caseless || c.mark()) && !other(c); c.step())
     if (c.kind != unicode_class::upper) after_caseless = c.at + c.bytes;
@@ -349,7 +349,7 @@ enum class pretokenizer : std::uint8_t {
   minicpm5,      ///< digits by three from the left, then llama_bpe
   ufakzeka,      ///< as qwen2 without contractions
   deepseek_llm,  ///< line ends, words of letters that have cases, marks, Chinese and kana, each digit on its own
-  kimi_k2,       ///< as gpt4o, runs of Han characters apart from words, and no slashes behind symbols
+  kimi_k2,       ///< as gpt4o, runs of Han characters apart from words, and no slashes after symbols
   afmoe,         ///< digits by three from the right, runs of one script, then as deepseek_v3's last stage
 };
 /// Largest number of stages of a pre-tokenizer.

@@ -12,7 +12,7 @@
 
 namespace intaglio::io {
 
-/// Tokens of a prompt behind the BOS that the model needs. There is one BOS, even where the prompt has its own.
+/// Tokens of a prompt after the BOS that the model needs. There is one BOS, even where the prompt has its own.
 /// @throws argument_error: more than 1 GiB of text
 inline std::vector<std::int32_t> encode_prompt(const tokenizer& tokens, std::string_view text,
                                                prompt_markup markup = prompt_markup::read) {

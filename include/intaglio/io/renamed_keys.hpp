@@ -74,9 +74,9 @@ inline constexpr auto required_values = std::to_array<required_value>({
     {"olmo2", "sliding_window", "none: an OLMo 2 has no windows"},
     {"olmo3", "sliding_window", "", true},
     {"chatglm", "rmsnorm", "true"},                      // false: LayerNorms
-    {"chatglm", "post_layer_norm", "true"},              // false: no norm behind the last layer
+    {"chatglm", "post_layer_norm", "true"},              // false: no norm after the last layer
     {"chatglm", "multi_query_attention", "true", true},  // false: another number of key heads
-    {"deepseek", "moe_layer_freq", "1"},                 // experts in all layers behind the dense ones
+    {"deepseek", "moe_layer_freq", "1"},                 // experts in all layers after the dense ones
     {"deepseek", "scoring_func", R"("softmax")"},
     {"deepseek", "topk_method", R"("greedy")"},
     {"dots1", "moe_layer_freq", "1"},
@@ -93,7 +93,7 @@ inline constexpr auto required_values = std::to_array<required_value>({
     {"minicpm", "dim_model_base", "", true},
     {"minicpm", "sparse_config", "none: attention to chosen blocks is not computed"},
     {"apertus", "qk_norm", "true"},     // false: heads of q and k are not normalised
-    {"apertus", "post_norm", "false"},  // true: norms behind sublayers
+    {"apertus", "post_norm", "false"},  // true: norms after sublayers
     {"baichuan", "z_loss_weight", "none: Baichuan 2 normalises the rows of its head"},
     {"bailing_moe", "num_shared_experts", "", true},
     {"bailing_moe", "norm_head", "false"},     // true: rows of the head are normalised

@@ -50,7 +50,7 @@ struct session_layout {
                                  sum_bytes = 8;
   /// Offset of the adapter's scale, where there is an adapter.
   static constexpr std::uint64_t at_adapter_scale = header_bytes;
-  /// Offset of the tokens, behind that scale.
+  /// Offset of the tokens, after that scale.
   static constexpr std::uint64_t at_first_token(std::uint32_t adapter) {
     return header_bytes + (adapter == 0 ? 0 : sizeof(float));
   }

@@ -30,7 +30,7 @@ struct tensor_rule {
   std::uint64_t rows = 1, columns = 1;
   bool optional = false;      ///< may be absent
   bool unused = false;        ///< may be present and is ignored
-  std::uint32_t experts = 0;  ///< number of experts whose matrices the tensor holds, one behind the other: it has three
+  std::uint32_t experts = 0;  ///< number of experts whose matrices the tensor holds, one after the other: it has three
                               ///< dimensions
 };
 

@@ -106,7 +106,7 @@ class tokenizer {
     return model ? std::optional{model->kind()} : std::nullopt;
   }
 
-  /// The type of a token. Rows of the embedding behind the last token are unused and have no text. @throws
+  /// The type of a token. Rows of the embedding after the last token are unused and have no text. @throws
   /// argument_error: id out of range
   token_type type(std::int32_t id) const {
     const std::size_t at = checked(id);
@@ -340,7 +340,7 @@ class tokenizer {
   }
 
   std::vector<token_type> types_;
-  std::size_t rows_ = 0;  ///< number of ids that a model may draw: tokens, and rows of its embedding behind them
+  std::size_t rows_ = 0;  ///< number of ids that a model may draw: tokens, and rows of its embedding after them
   token_texts texts_;
   token_index ordinary_;
   std::variant<std::monostate, byte_level_bpe, sentencepiece_bpe, wordpiece, unigram> model_;

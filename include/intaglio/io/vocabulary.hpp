@@ -20,7 +20,7 @@ enum class token_type : std::int32_t { normal = 1, unknown = 2, control = 3, use
 struct added_token {
   std::int64_t id = 0;
   bool single_word = false;             ///< only where no letter, digit or underscore touches it
-  bool lstrip = false, rstrip = false;  ///< includes the white space in front of it, or behind it
+  bool lstrip = false, rstrip = false;  ///< includes the white space in front of it, or after it
   bool normalized = false;              ///< searched for in normalised text, after the others
 
   bool plain() const { return !single_word && !lstrip && !rstrip && !normalized; }

@@ -128,7 +128,7 @@ class wordpiece {
     return lower;
   }
 
-  /// @param word behind word_start
+  /// @param word after word_start
   [[gnu::cold]] void encode_word(std::string_view word, std::size_t characters, std::vector<std::int32_t>& out) const {
     const std::size_t before = out.size();
     if (characters > longest_word) return out.push_back(unknown_);

@@ -38,7 +38,7 @@ struct zip_member {
 };
 
 /// The members of one file. It refuses what a checkpoint does not need: compression, encryption, links, folders,
-/// several disks, text in front of the first member or behind the directory, names that leave the folder, members that
+/// several disks, text in front of the first member or after the directory, names that leave the folder, members that
 /// overlap.
 class zip_archive {
  public:
@@ -167,7 +167,7 @@ class zip_archive {
                  maker = number<std::uint16_t>(record, 4);
       expect_version(number<std::uint16_t>(record, 4) & 0xFF, entry + 4, what + ": version that made it", true);
       expect_version(number<std::uint16_t>(record, 6), entry + 6, what + ": version needed to read it", false);
-      constexpr unsigned harmless = 0x0806 | 0x0008;  // UTF-8 names, kind of compression, sizes behind the data
+      constexpr unsigned harmless = 0x0806 | 0x0008;  // UTF-8 names, kind of compression, sizes after the data
       if ((flags & ~harmless) != 0)
         refuse(entry + 8, what + ": flags", "neither encryption nor patches", hexadecimal(flags));
       if (method != 0) refuse(entry + 10, what + ": compression method", "0 (stored)", std::to_string(method));

@@ -124,7 +124,7 @@ class ffn_trace : public mixer_trace {
     return push(o, "every_expert", name, dtype::u32, 2 * experts);
   }
 
-  /// Products with the matrices of the experts that `choice` names, one behind the other. weight [experts * rows,
+  /// Products with the matrices of the experts that `choice` names, one after the other. weight [experts * rows,
   /// columns]; x [tokens, columns], or [tokens, top_k * columns] where each expert has its own input -> f32 [tokens,
   /// top_k * rows].
   constexpr value_id expert_matmul(value_id x, value_id choice, std::string_view name, std::uint32_t experts,

@@ -29,7 +29,7 @@ class mixer_trace : public trace_writer {
     return push(o, "rope", name, type(x), width(x));
   }
 
-  /// Heads of x, each with the same head of y behind it.
+  /// Heads of x, each with the same head of y after it.
   constexpr value_id join(value_id x, value_id y, std::string_view name, std::uint32_t heads) {
     if (heads == 0 || width(x) % (4 * heads) != 0 || width(y) % (4 * heads) != 0)
       fail(where(name).view(), "heads as wide as multiples of 4, of which there are ", heads, "", width(x) + width(y));
@@ -60,7 +60,7 @@ class mixer_trace : public trace_writer {
   /// @param scale of the scores, 0: 1 / sqrt(head_dim)  @param window as for cache_write
   /// @param softcap bound of scores, 0: none  @param sinks tensor [heads] with one more score for each softmax; empty:
   /// none
-  /// @param ahead positions of the pass behind its own that a token sees; all_ahead: all of them
+  /// @param ahead positions of the pass after its own that a token sees; all_ahead: all of them
   /// @param value_dim channels of a value, and of a head of the result; 0: head_dim
   constexpr value_id attention(value_id query, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim,
                                float scale = 0, std::uint32_t window = 0, float softcap = 0,

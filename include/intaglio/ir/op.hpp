@@ -36,7 +36,7 @@ enum class op_kind : std::uint8_t {
   rope,         ///< NeoX rotation by position
   cache_write,  ///< append k and v to the KV cache
   attention,    ///< grouped-query over the cache, scores times scale; over the last `window` positions (0: all) and
-                ///< `ahead` positions of the pass behind them; with a weight, [heads], each head's softmax has one more
+                ///< `ahead` positions of the pass after them; with a weight, [heads], each head's softmax has one more
                 ///< score, whose value is 0
   gated,        ///< act(gate) * up
   short_conv,   ///< convolution of each channel over its last `taps` tokens: weight [width, taps], second: a bias, or
@@ -50,7 +50,7 @@ enum class op_kind : std::uint8_t {
   weigh,        ///< sum of the results of top_k experts times their weights
   add,          ///< sum of two values of the same shape
   scale,        ///< x times weight, a single number
-  streams,      ///< a step of AltUp over streams that are one behind the other
+  streams,      ///< a step of AltUp over streams that are one after the other
   adapter,      ///< the adapter of a token's session, of `experts` adapters, and the factor of its product, as route
                 ///< gives experts
   every_expert,  ///< all `experts` in order, each with the weight 1, as route gives experts
@@ -113,7 +113,7 @@ struct op {
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
   std::uint32_t value_dim = 0;  ///< attention, cache_write: channels of a value; 0: head_dim
   float softcap = 0;            ///< attention: scores s become softcap * tanh(s / softcap); 0: they stay unchanged
-  std::uint32_t ahead = 0;      ///< attention: positions of the pass behind its own that a token sees
+  std::uint32_t ahead = 0;      ///< attention: positions of the pass after its own that a token sees
   std::uint32_t taps = 0;       ///< short_conv: number of tokens that it sees, its own included
   delta_net_config delta{};
   bool logistic = false;                      ///< head_gate: sigmoid(gate); else silu(gate)
@@ -122,7 +122,7 @@ struct op {
   float least = 0;                            ///< route: the smallest sum by which scores are divided
   std::uint32_t groups = 0, groups_used = 0;  ///< route: groups of experts, and number of groups of a token; 0: none
   bool multiplied = false;  ///< short_conv: the input is B, C and h and the result C conv(B h); else silu(conv(x))
-  bool by_layer = false;    ///< gated: up has a part for each layer, one behind the other
+  bool by_layer = false;    ///< gated: up has a part for each layer, one after the other
   bool over_all = false;    ///< route: the softmax is over all experts, not over the chosen ones
   std::uint32_t experts = 0, top_k = 0;         ///< mixture of experts: number of experts, and number of experts of a
                                                 ///< token

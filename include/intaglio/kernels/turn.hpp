@@ -21,8 +21,8 @@ enum class turn_norms : std::uint32_t { none = 0, each_head = 1, all_heads = 2, 
 /// three values, or parts of one stacked product. q_norm, k_norm: [head_dim], or with all_heads [heads * head_dim] and
 /// [kv_heads * head_dim]. bias: f32 [(heads + 2 * kv_heads) * head_dim], of q, then k, then v.
 /// latent L above 0, with kv_heads 1, without biases and other norms: v has L channels and becomes the latent vector
-/// rms_norm(v) * k_norm. It goes to the values and is the key's first L channels, behind which are k's. A head of the
-/// output is L channels of latent_query, f32 [tokens, heads, L], and behind them q's. L is a multiple of 64.
+/// rms_norm(v) * k_norm. It goes to the values and is the key's first L channels, after which are k's. A head of the
+/// output is L channels of latent_query, f32 [tokens, heads, L], and after them q's. L is a multiple of 64.
 /// v_norm 1: heads of v become rms_norm(head), without a weight. kv_heads 0: only q, because keys and values belong to
 /// another layer. rope and ring: as in matmul.
 inline constexpr kernel_interface turn_interface{"turn",

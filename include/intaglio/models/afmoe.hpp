@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// AFMoE (Arcee Trinity): norms in front of and behind each sublayer, attention with a gate, and GLM-4.5's mixtures
-// behind dense layers. Three of four layers have a window and a rotation; the fourth sees all positions and has no
+// AFMoE (Arcee Trinity): norms before and after each sublayer, attention with a gate, and GLM-4.5's mixtures
+// after dense layers. Three of four layers have a window and a rotation; the fourth sees all positions and has no
 // rotation. Source: transformers, models/afmoe; values from the published config.json.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // BERT, RoBERTa and XLM-RoBERTa: encoders whose tokens see each other, with learned positions, biases, and a LayerNorm
-// behind each sublayer of a block. They have no head: their output is states, of which embeddings and scores are made.
+// after each sublayer of a block. They have no head: their output is states, of which embeddings and scores are made.
 // Source: Devlin et al. 2019; transformers, models/bert; values from the config.json of each published model.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace intaglio::models {
 
-/// The layers of an encoder with a LayerNorm behind each sublayer of a block.
+/// The layers of an encoder with a LayerNorm after each sublayer of a block.
 /// @param attention, ffn the sublayers in front of the norms, without the addition of the stream
 constexpr auto encoder_graph(const decoder_config& c, dtype embedding_type, const auto& attention, const auto& ffn) {
   using namespace intaglio::graph;

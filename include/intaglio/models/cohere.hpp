@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Command R and Aya (cohere), and Command R7B and Command A (cohere2): LayerNorms without biases, attention and FFN
-// beside each other behind one norm, a factor of logits. In a cohere2 three of four layers see a window; the fourth
+// beside each other after one norm, a factor of logits. In a cohere2 three of four layers see a window; the fourth
 // sees all positions and has no rotation. Source: transformers, models/cohere and models/cohere2. The sizes are not yet
 // compared with the published config.json.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// DeepSeekMoE, the first DeepSeek with experts: mixtures with shared experts behind a dense layer. An expert's weight
+// DeepSeekMoE, the first DeepSeek with experts: mixtures with shared experts after a dense layer. An expert's weight
 // is its part of a softmax over all experts. Source: modeling_deepseek.py of deepseek-ai/deepseek-moe-16b-base; Dai et
 // al. 2024; values from the published config.json.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// DeepSeek-V2 and -V3 and GLM-4.7-Flash: latent attention, and mixtures with shared experts behind some dense layers.
+// DeepSeek-V2 and -V3 and GLM-4.7-Flash: latent attention, and mixtures with shared experts after some dense layers.
 // Layers that draft tokens (multi-token prediction) are not computed. Source: transformers, models/deepseek_v2,
 // deepseek_v3 and glm4_moe_lite; values from the published config.json.
 #pragma once

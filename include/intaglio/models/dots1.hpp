@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// dots.llm1: GLM-4.5's mixtures behind a dense layer, with a Qwen3's attention. Source: transformers, models/dots1;
+// dots.llm1: GLM-4.5's mixtures after a dense layer, with a Qwen3's attention. Source: transformers, models/dots1;
 // values from the published config.json.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Falcon 7B: attention and FFN beside each other behind one LayerNorm, one head of keys and values, FFNs without a
+// Falcon 7B: attention and FFN beside each other after one LayerNorm, one head of keys and values, FFNs without a
 // gate. The larger Falcons, which have two norms, are not computed. Source: transformers, models/falcon. The sizes are
 // not yet compared with the published config.json.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gemma 3, text: scaled embeddings, norms in front of and behind each sublayer, norms of q and k, five windowed layers
+// Gemma 3, text: scaled embeddings, norms before and after each sublayer, norms of q and k, five windowed layers
 // for each layer that sees everything. Norm weights are held as 1 + w, as in GGUF. Source: transformers, models/gemma3;
 // Gemma 3 Technical Report 2025.
 #pragma once

@@ -112,7 +112,7 @@ inline constexpr std::array<std::string_view, ir::most_streams - 1> altup_unembe
     "altup_unembd_proj.3.weight", "altup_unembd_proj.4.weight", "altup_unembd_proj.5.weight",
     "altup_unembd_proj.6.weight"};
 
-/// The blocks of a Gemma 3n, of up to six kinds. In front of them the streams are made, behind them the streams are
+/// The blocks of a Gemma 3n, of up to six kinds. In front of them the streams are made, after them the streams are
 /// summed. The last norm, with epsilon * streams^2, treats the sum as the mean.
 /// @shape  x, out: [tokens, hidden_size] f32
 template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn>

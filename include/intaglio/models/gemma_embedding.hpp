@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // EmbeddingGemma: a Gemma 3 whose tokens see each other. A text is one pass; it gives a vector and no next token.
-// Windowed layers see half of the window in front of a token and half of it behind. Source: transformers, models/gemma3
+// Windowed layers see half of the window before a token and half of it after. Source: transformers, models/gemma3
 // (use_bidirectional_attention); EmbeddingGemma 2025; values from the published config.json.
 #pragma once
 

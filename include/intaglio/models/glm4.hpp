@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GLM-4 of April 2025: norms in front of and behind each sublayer; half of the channels of q and k are rotated,
+// GLM-4 of April 2025: norms before and after each sublayer; half of the channels of q and k are rotated,
 // neighbours together. Source: transformers, models/glm4. The sizes are not yet compared with the published
 // config.json.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // GLM-4.5: grouped-query attention with biases, half of whose channels are rotated, and mixtures with a shared expert,
-// behind some dense layers. The weight of an expert is a logistic of its own score. Layers that draft tokens
+// after some dense layers. The weight of an expert is a logistic of its own score. Layers that draft tokens
 // (multi-token prediction) are not computed. Source: transformers, models/glm4_moe; values from the published
 // config.json.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace intaglio::models {
 
-/// The blocks of a model whose layers with mixtures are behind dense layers.
+/// The blocks of a model whose layers with mixtures are after dense layers.
 /// @shape  x, out: [tokens, hidden_size] f32
 /// @tparam Attention a layer that is made of a config, without its output projection
 template <dtype W, class Attention>
@@ -41,7 +41,7 @@ struct dense_first_blocks {
   }
 };
 
-/// The layers of a model whose layers with mixtures are behind dense layers. `c` must outlive them.
+/// The layers of a model whose layers with mixtures are after dense layers. `c` must outlive them.
 /// @tparam Attention as for dense_first_blocks  @param attended width of what attention gives
 template <dtype W, class Attention>
 constexpr auto dense_first_graph(const decoder_config& c, std::uint32_t attended, dtype head, dtype embedding_type) {

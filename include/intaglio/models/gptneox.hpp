@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GPT-NeoX, of which Pythia is made: attention and FFN beside each other, each behind a LayerNorm of its own; norms and
+// GPT-NeoX, of which Pythia is made: attention and FFN beside each other, each after a LayerNorm of its own; norms and
 // matrices have biases; FFNs have no gate; a quarter of the channels of q and k is rotated. Source: transformers,
 // models/gpt_neox. The sizes are not yet compared with the published config.json.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Hunyuan's dense models: a Llama with norms of the heads of q and k behind the rotary embedding. The base of the
+// Hunyuan's dense models: a Llama with norms of the heads of q and k after the rotary embedding. The base of the
 // rotation is a constant that `alpha` gives. Source: transformers, models/hunyuan_v1_dense; sizes from the published
 // config.json, as docs/models.md says.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// LFM2 with experts: LFM2's layers, whose FFNs are mixtures behind some dense layers. The weight of an expert is a
+// LFM2 with experts: LFM2's layers, whose FFNs are mixtures after some dense layers. The weight of an expert is a
 // logistic of its own score. Source: transformers, models/lfm2_moe; values from the published config.json.
 #pragma once
 

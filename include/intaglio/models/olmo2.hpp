@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// OLMo 2: the sublayers of a block read the stream unnormalised and have norms behind them; q and k are normalised over
+// OLMo 2: the sublayers of a block read the stream unnormalised and have norms after them; q and k are normalised over
 // all heads at once. OLMo 3 has windows in three of four layers, whose rotation is not scaled. Source: transformers,
 // models/olmo2, olmo3; OLMo 2 report 2025 ("2 OLMo 2 Furious"); values from the published config.json.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace intaglio::models {
 
-/// A block with norms behind its sublayers, of an OLMo 2 or, with norms of heads, of an EXAONE 4.
+/// A block with norms after its sublayers, of an OLMo 2 or, with norms of heads, of an EXAONE 4.
 template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::rms_all>
 constexpr auto olmo2_block(const decoder_config& c, const graph::attention_reach& reach) {
   using namespace intaglio::graph;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Phi-1, Phi-1.5 and Phi-2: attention and FFN beside each other behind one LayerNorm; norms, matrices and the head have
+// Phi-1, Phi-1.5 and Phi-2: attention and FFN beside each other after one LayerNorm; norms, matrices and the head have
 // biases; FFNs have no gate; a part of the channels of q and k is rotated. Source: transformers, models/phi. The sizes
 // are not yet compared with the published config.json.
 #pragma once

@@ -26,7 +26,7 @@ enum class crossing_memory : std::uint8_t {
   outgoing,        ///< host memory that the sender writes
   incoming,        ///< host memory that the receiver reads
   arrived,         ///< the receiver's device memory
-  receiver_arena,  ///< the stream of the stage behind the cut
+  receiver_arena,  ///< the stream of the stage after the cut
 };
 /// Number of kinds of memory.
 inline constexpr std::size_t crossing_memories = 7;

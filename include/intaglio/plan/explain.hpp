@@ -22,7 +22,7 @@ inline std::string number(std::uint64_t value) {
   return digits;
 }
 
-/// Text with blanks up to a width, behind it or, with `right`, in front of it. Longer text is not cut.
+/// Text with blanks up to a width, after it or, with `right`, in front of it. Longer text is not cut.
 inline std::string padded(std::string text, std::size_t width, bool right = false) {
   const std::string gap(text.size() < width ? width - text.size() : 0, ' ');
   return right ? gap + text : text + gap;

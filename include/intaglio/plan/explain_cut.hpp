@@ -24,7 +24,7 @@ inline std::string stage_title(std::size_t index, const stage& of, std::span<con
          std::to_string(layers.first) + " to " + std::to_string(layers.end - 1) +
          (layers.end == t.model_layers ? ", head, sampler" : "");
 }
-/// What crosses behind a stage.
+/// What crosses after a stage.
 inline std::string crossing_rows(const plan::table& t) {
   const crossing token = crossing_of(t, t.decode), chunk = crossing_of(t, t.prefill);
   return "f32 [tokens, " + std::to_string(t.config->hidden_size) + "] of the stream, " + number(token.bytes()) +

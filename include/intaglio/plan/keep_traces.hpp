@@ -9,7 +9,7 @@
 
 namespace intaglio::plan {
 
-/// Inserts a node behind the last node of the layers.
+/// Inserts a node after the last node of the layers.
 constexpr void insert_behind_layers(std::vector<node>& nodes, const node& added) {
   std::size_t behind = 0;
   for (std::size_t i = 0; i < nodes.size(); ++i)

@@ -20,7 +20,7 @@ constexpr std::uint64_t factors_offset(std::uint64_t tokens, std::uint64_t width
   return aligned(tokens * width, 16);
 }
 
-/// Bytes of a value for a number of tokens. int8 values have 8 bytes of factors for each token behind them.
+/// Bytes of a value for a number of tokens. int8 values have 8 bytes of factors for each token after them.
 constexpr std::uint64_t value_bytes(const ir::value& v, std::uint64_t tokens) {
   if (v.type == dtype::i8) return factors_offset(tokens, v.width) + tokens * 8;
   return tokens * v.width * info(v.type).block_bytes;

@@ -36,7 +36,7 @@ struct row_memory {
   std::uint64_t row = 0, slot = 0;           ///< one row, the rows of one pass
   std::uint64_t incoming = 0, outgoing = 0;  ///< memory of the host (crossing_memory)
   std::uint64_t arrived = 0, leaving = 0;    ///< memory of the device
-  std::uint64_t history = 0;                 ///< memory of the host: tokens, for a sampler behind a cut
+  std::uint64_t history = 0;                 ///< memory of the host: tokens, for a sampler after a cut
 
   constexpr std::uint64_t of_device() const { return arrived + leaving; }
   constexpr std::uint64_t of_host() const { return incoming + outgoing + history; }

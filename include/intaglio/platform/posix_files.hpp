@@ -86,7 +86,7 @@ inline std::int64_t write_at(file_number file, std::uint64_t offset, std::span<c
 inline std::int64_t read_some(file_number file, std::span<std::byte> out) {
   return detail::repeated([&] { return ::read(file, out.data(), out.size()); });
 }
-/// Writes behind the bytes that were written before.
+/// Writes after the bytes that were written before.
 inline std::int64_t write_some(file_number file, std::span<const std::byte> bytes) {
   return detail::repeated([&] { return ::write(file, bytes.data(), bytes.size()); });
 }
@@ -124,7 +124,7 @@ inline file_number lock_folder(const std::filesystem::path& path) {
   return -1;
 }
 /// @{
-/// Maps the whole file to memory for reading, until unmap_file. Reading a page behind the end of a file that was
+/// Maps the whole file to memory for reading, until unmap_file. Reading a page past the end of a file that was
 /// shortened since raises SIGBUS.
 /// @return null on failure
 inline const void* map_file(file_number file, std::size_t size) {

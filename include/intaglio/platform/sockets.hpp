@@ -31,7 +31,7 @@ using socket_number = int;
 #endif
 
 /// Whether the other side of a TCP connection has closed it for sending or is gone. It never waits. Outside of Linux a
-/// close behind unread bytes is not seen.
+/// close after unread bytes is not seen.
 inline peer_state state_of_peer(socket_number socket) {
 #if defined(__linux__)
   ::tcp_info info{};

@@ -173,7 +173,7 @@ inline bool remove_file(const std::filesystem::path& path) {
   return ::DeleteFileW(detail::long_path(path).c_str()) || detail::failed() == 0;
 }
 
-/// Locks a byte behind the end of any file, so that others can read the locked file.
+/// Locks a byte after the end of any file, so that others can read the locked file.
 inline bool lock_file(file_number file, bool waits = false) {
   OVERLAPPED at = detail::overlapped_at(~std::uint64_t{0} >> 1);
   const DWORD how = LOCKFILE_EXCLUSIVE_LOCK | (waits ? 0 : LOCKFILE_FAIL_IMMEDIATELY);

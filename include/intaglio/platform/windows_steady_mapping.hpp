@@ -26,7 +26,7 @@ class steady_mapping {
 
   /// Does nothing. @return 0
   int lease() { return 0; }
-  /// Maps the file. Windows fills the last page with zeros and maps nothing behind it. @return 0 or an errno
+  /// Maps the file. Windows fills the last page with zeros and maps nothing after it. @return 0 or an errno
   int map(std::uint64_t alignment) {
     const std::uint64_t step = (std::max)(alignment, page_size());
     if (step > page_size()) return ENOTSUP;

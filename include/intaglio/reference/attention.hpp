@@ -22,7 +22,7 @@ struct attention_shape {
   kernels::element cache_element = kernels::element::f16;
   float scale = 0;                 ///< factor of scores; 0: 1 / sqrt(head_dim)
   std::uint32_t window = 0;        ///< number of positions that a token sees, up to and including its own; 0: all
-  std::uint32_t ahead = 0;         ///< positions of the pass behind its own that a token sees
+  std::uint32_t ahead = 0;         ///< positions of the pass after its own that a token sees
   bool ring = false;               ///< position p is in slot p % context; context is then a multiple of a span
   float softcap = 0;               ///< scores s become softcap * tanh(s / softcap); 0: they stay unchanged
   std::span<const float> sinks{};  ///< [heads]: one more score in each head's softmax, whose value is 0; empty: none

@@ -140,7 +140,7 @@ inline std::vector<float> biased_experts(std::span<const float> given, std::span
   return out;
 }
 
-/// Kernel expert_tiles: lists of the tokens of each expert. Behind the last list that has tokens, only a count of 0 has
+/// Kernel expert_tiles: lists of the tokens of each expert. After the last list that has tokens, only a count of 0 has
 /// a meaning.
 /// @shape  choice: [tokens, 2 * used]; tiles: [expert_tile_count, 2 + list_tokens]
 inline void expert_tiles(std::span<const std::uint32_t> choice, std::size_t used, std::uint32_t experts,

@@ -61,7 +61,7 @@ inline std::uint8_t code_at(const kernels::layout::group_offsets& at, const std:
                             std::size_t b, std::size_t i) {
   if (at.has(8)) return static_cast<std::uint8_t>(byte(group[at.bytes(r, b, i / 16) + i % 16]));
   unsigned out = 0;
-  if (at.row.table != 0) {  // each plane has one bit of a code; its words are one behind the other
+  if (at.row.table != 0) {  // each plane has one bit of a code; its words are one after the other
     for (std::uint32_t bit = 0; bit < at.row.bits; ++bit) {
       const std::size_t begin = at.has(4)              ? at.nibbles(r, b) + 4 * bit
                                 : at.has(2) && bit < 2 ? at.pairs(r, b) + 4 * bit
@@ -356,7 +356,7 @@ struct turn_inputs {
   std::span<const float> bias = {};                  ///< of q, k and v; empty: none
   std::span<const float> latent_query = {};          ///< [tokens, heads, latent]
 };
-/// Computes q, k or v of one token with its bias, normalised. Where the norm's weight is applied behind the rotation,
+/// Computes q, k or v of one token with its bias, normalised. Where the norm's weight is applied after the rotation,
 /// the norm here uses ones.
 /// @param which 0, 1 or 2
 inline std::vector<float> turn_row(const turn_shape& shape, const turn_inputs& in, std::size_t token,

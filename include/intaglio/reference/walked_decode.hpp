@@ -157,7 +157,7 @@ class walked_decode {
     const plan::product_facts its = facts_of(gate_up);
     const std::size_t width = its.columns,
                       features = (is_mixture(gate_up) ? table_.weights[its.weight.slot].rows : its.rows) / 2;
-    // Inserted features are behind the plan's. A ternary FFN has a norm over its features, which has no weights for
+    // Inserted features are after the plan's. A ternary FFN has a norm over its features, which has no weights for
     // more.
     const bool fits = ternary ? of.features() == features : of.features() >= features;
     if (of.hidden_size != width || !fits || of.up.size() != of.gate.size() || of.down.size() != of.gate.size())

@@ -71,7 +71,7 @@ inline std::span<const std::int32_t> as_tokens(std::span<const std::uint32_t> wo
   return {reinterpret_cast<const std::int32_t*>(words.data()), words.size()};
 }
 
-/// Runs a call in a stage that has another stage behind it.
+/// Runs a call in a stage that has another stage after it.
 /// @param words from batch_words  @param budget_ms limit of a submission
 /// @return tokens of the pass, whose rows are in run.ends() afterwards; 0: the call has no rows
 /// @error device_lost, out_of_memory

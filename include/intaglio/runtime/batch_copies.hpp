@@ -17,7 +17,7 @@ class batch_copies : public batch_slots {
  protected:
   using batch_slots::batch_slots;
 
-  /// Number of tokens in the next chunk. With recurrent layers a chunk ends behind the last full page, where the state
+  /// Number of tokens in the next chunk. With recurrent layers a chunk ends after the last full page, where the state
   /// is copied.
   std::uint32_t chunk_behind(std::uint32_t fed, std::uint32_t all) const {
     const std::uint32_t last_page = copies_ ? all / pool_->page_size() * pool_->page_size() : 0,

@@ -56,7 +56,7 @@ class batch_crossing {
       }
     }
   }
-  /// Commands in front of a pass of a batch, or of a chunk, and behind it; null: none.
+  /// Commands in front of a pass of a batch, or of a chunk, and after it; null: none.
   VkCommandBuffer in(bool batch) const noexcept { return in_[batch ? 1 : 0].handle(); }
   VkCommandBuffer out(bool batch) const noexcept { return out_[batch ? 1 : 0].handle(); }
 

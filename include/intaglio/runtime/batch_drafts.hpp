@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Drafts of sessions in a batch, from prompt lookup, another proposer or the caller. A pass has a row for each slot. A
-// session's drafts use rows of vacant slots, and are positions behind its last token in its own pages. Each row draws
+// session's drafts use rows of vacant slots, and are positions after its last token in its own pages. Each row draws
 // the token that the session would draw at that position, so the tokens are the same without drafts. A caller that
 // draws on the host decides which drafts are right (next_drafted).
 #pragma once
@@ -110,7 +110,7 @@ class batch_drafts : public batch_prefixes {
     return static_cast<std::uint32_t>(out);
   }
 
-  /// The tokens that a pass drew for a session: one behind its last token, and one behind each draft that was right.
+  /// The tokens that a pass drew for a session: one after its last token, and one after each draft that was right.
   /// With keep_logits only the first of them; the others are offered (next_drafted). Afterwards the rows of drafts are
   /// vacant again.
   /// @param ready rows of the pass without drafts  @param all number of drafts in the pass
@@ -123,7 +123,7 @@ class batch_drafts : public batch_prefixes {
       else if (!offers && drawn_of_one_.size() == i + 1 &&
                drawn_of_one_.back() == static_cast<std::uint32_t>(of.drafts[i]))
         drawn_of_one_.push_back(drawn);
-      else  // values behind the session's positions in its pages are masked, but they are read
+      else  // values after the session's positions in its pages are masked, but they are read
         of.is_spoiled = of.is_spoiled || drawn >= table().config->vocab_size;
     }
     for (const std::uint32_t each : of.draft_slots) run_->set(each, {});

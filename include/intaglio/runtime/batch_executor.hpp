@@ -121,7 +121,7 @@ class batch_executor : public batch_passes {
 
   /// Sets what a slot is from the next call on. The first token that it draws then is drawn(slot, 0).
   virtual void set(std::uint32_t slot, const slot_words& to) { batch_memory::set(slot, to); }
-  /// Announces a call of prefill(), behind earlier announcements: earlier stages of a cut plan begin to run it.
+  /// Announces a call of prefill(), after earlier announcements: earlier stages of a cut plan begin to run it.
   virtual void ask_prefill(std::uint32_t, std::uint32_t, std::span<const std::int32_t>, std::uint32_t, std::uint32_t) {}
   /// After a failure: waits for everything that earlier stages of a cut plan were asked for, and forgets it.
   virtual void forget_asked() noexcept {}
@@ -268,7 +268,7 @@ class batch_executor : public batch_passes {
     const std::uint32_t positions = (std::min)(proof_positions(), table_->shape.slot_count), page = 0;
     const auto tokens = proof_tokens(0);
     clear();
-    for (std::uint32_t i = 0; i < positions; ++i)  // each behind the row before it
+    for (std::uint32_t i = 0; i < positions; ++i)  // each after the row before it
       set(i, {std::span(tokens).first(i + 1), std::span(&page, 1), positions, true, {}, {0, 0}, i});
     decode(positions, 1, true, HUGE_VAL);
     runs_resident_ = before;

@@ -20,7 +20,7 @@ class batch_feeding : public batch_drafts {
     if (waiting_.empty()) return nullptr;
     const std::uint32_t slot = waiting_.front();
     member& of = members_[slot];
-    if (of.pages.pages.empty()) {  // it gave its pages back, like all sessions behind it
+    if (of.pages.pages.empty()) {  // it gave its pages back, like all sessions after it
       auto pages = pool_->take(of.history, first_positions(of.history.size(), all_positions(of)),
                                adapter_key(of.options.adapter));
       if (!pages) return nullptr;

@@ -52,13 +52,13 @@ struct batch_options {
   bool keep_logits =
       false;  ///< logits() has what the last token was drawn from; takes a copy of the whole batch's logits each step
   /// Most tokens that prompt lookup drafts for a pass, at most most_drafts(); 0: none. generate_options has the same
-  /// option. Drafts use rows of vacant slots. With keep_logits next_drafted() returns the tokens behind right drafts.
+  /// option. Drafts use rows of vacant slots. With keep_logits next_drafted() returns the tokens after right drafts.
   std::uint32_t prompt_lookup_num_tokens = 0;
   std::uint32_t max_matching_ngram_size = 3;  ///< tokens compared at most, 2 or more
   adapter_choice adapter{};                   ///< the session's adapter, for a plan with room for adapters
   /// Most tokens that the batch's proposer (draft_by) drafts for a pass where prompt lookup finds none, at most
   /// most_drafts(); 0: none. The batch drafts only as many as save time. With keep_logits next_drafted() returns the
-  /// tokens behind right drafts.
+  /// tokens after right drafts.
   std::uint32_t draft_num_tokens = 0;
 };
 
@@ -207,7 +207,7 @@ class basic_batch {
   void draft(batch_handle whose, std::span<const std::int32_t> ids);
   /// Returns the next token of a session that draws on the host, between two steps. It needs keep_logits, and a last
   /// token (drawn or replaced by set_next) that equals the draft at that position of the last pass: the result is the
-  /// token that the pass drew behind it. The session continues with that token as after a step, and logits() has the
+  /// token that the pass drew after it. The session continues with that token as after a step, and logits() has the
   /// logits that it was drawn from. Call it again after each token.
   /// @return none: the next step draws the next token
   std::optional<batch_token> next_drafted(batch_handle whose);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Saves beginnings of sequences to files and loads them (io/session_file.hpp): the full pages that the pool remembers
-// of a sequence and, with recurrent layers, the state behind them. Sessions share restored pages as they share any
+// of a sequence and, with recurrent layers, the state after them. Sessions share restored pages as they share any
 // other.
 #pragma once
 

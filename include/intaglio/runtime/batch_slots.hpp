@@ -59,10 +59,10 @@ class batch_slots {
     if (run_ != nullptr) start();
   }
 
-  /// The tokens that a pass drew behind a session's drafts, for a caller that draws on the host.
+  /// The tokens that a pass drew after a session's drafts, for a caller that draws on the host.
   struct offer {
     std::vector<std::int32_t> drafts;
-    std::vector<std::uint32_t> drawn, rows;  ///< tokens drawn behind each draft, and slots whose rows were used
+    std::vector<std::uint32_t> drawn, rows;  ///< tokens drawn after each draft, and slots whose rows were used
     std::size_t from = 0;                    ///< length of the history before the pass
     std::uint32_t taken = 0;                 ///< number of drafts that the caller drew too
     double cost = 0;                         ///< of the pass, in passes without drafts
@@ -78,7 +78,7 @@ class batch_slots {
     std::uint32_t fed = 0;               ///< positions that the pages hold while the prompt, or the whole history, is
                                          ///< fed, or when the session last left the caches
     std::optional<std::uint32_t> found;  ///< prompt tokens found in pages when it was first fed
-    /// Name of the page behind which the last copy of recurrent states is, while the session draws.
+    /// Name of the page after which the last copy of recurrent states is, while the session draws.
     std::uint64_t copied = 0;
     std::uint32_t reported = 0;  ///< tokens drawn since the slot was last set on the device
     bool started = false, ready = false;

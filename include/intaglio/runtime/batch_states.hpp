@@ -16,7 +16,7 @@
 
 namespace intaglio::runtime {
 
-/// The states of the recurrent layers of a batch's sessions, with copies behind prefixes that sessions may share.
+/// The states of the recurrent layers of a batch's sessions, with copies after prefixes that sessions may share.
 class batch_states {
  public:
   /// Names one of the states.

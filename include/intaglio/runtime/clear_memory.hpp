@@ -12,7 +12,7 @@
 
 namespace intaglio::runtime {
 
-/// Commands that clear a buffer; bytes behind the last whole word keep their values.
+/// Commands that clear a buffer; bytes after the last whole word keep their values.
 inline gpu::recording clear_commands(const gpu::device& on, const std::string& label,
                                      std::initializer_list<const gpu::buffer*> buffers,
                                      std::initializer_list<const placed_items*> items) {

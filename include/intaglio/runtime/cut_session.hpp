@@ -54,7 +54,7 @@ class front_stage {
   const executor& stage_executor() const noexcept { return *run_; }
 
   /// Runs the passes that arrive until the link ends. It begins the next pass as soon as that arrives, also while the
-  /// device computes the current one. Behind a decode pass none arrives, since its token is not drawn yet. A failure
+  /// device computes the current one. After a decode pass none arrives, since its token is not drawn yet. A failure
   /// goes to the last stage instead of the rows; the next pass is tried again.
   void serve(stage_link& in, stage_link& out) noexcept {
     stage_message message;

@@ -246,7 +246,7 @@ class executor final : public late_start {
 
   /// Runs a pass over drafts for the first time, unless one has run or the context has no room for one at `position`.
   /// The first run is split into small submissions, since drivers may take long. Its tokens are dropped, and its
-  /// entries in the caches are behind the positions that are fed. @error device_lost, out_of_memory
+  /// entries in the caches are after the positions that are fed. @error device_lost, out_of_memory
   /// @param tokens of the pass
   void warm_verify(std::uint32_t position, std::uint32_t tokens, const sampling_options& sampling, double budget_ms) {
     const pass_kind kind = verify_kind(tokens);
@@ -302,7 +302,7 @@ class executor final : public late_start {
     record_long({draws, has_forms});
     record_timed(pass_kind::decode);
     record_timed(pass_kind::prefill);
-    buffers_.resize(2 * max_buffers + 1);  // the state may be copied behind each pass
+    buffers_.resize(2 * max_buffers + 1);  // the state may be copied after each pass
     clear();
   }
 };

@@ -53,7 +53,7 @@ class executor_start {
   void leave_long() noexcept { lengthens_later_ = true; }
 
   /// The steps that can be done in a decode job.
-  /// @param decode the sequence that it runs  @param between_passes whether proofs may run, and have room behind the
+  /// @param decode the sequence that it runs  @param between_passes whether proofs may run, and have room after the
   ///   written positions
   /// @param all_made every pipeline is made  @param made whether the pipelines of some dispatches are made
   template <class Made>

@@ -42,7 +42,7 @@ class flights {
   struct ended {
     flight of;
     std::optional<double> took_ms;  ///< time since its submission or since the previous one ended, where both are known
-    double at_most_ms;              ///< time from before its submission until now, which is behind its end
+    double at_most_ms;              ///< time from before its submission until now, which is after its end
   };
   /// Removes the oldest submission, which has ended.
   /// @param waited it ended just now; else it may have ended long before, so that its time and the start of the next

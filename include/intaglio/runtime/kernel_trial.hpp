@@ -102,7 +102,7 @@ class kernel_trial {
     std::memset(out.mapped().data(), 0, out.mapped().size());
     return out;
   }
-  /// @param elements smallest size of the buffer; it has zeros behind the values
+  /// @param elements smallest size of the buffer; it has zeros after the values
   template <class T>
   gpu::buffer filled(const std::vector<T>& values, std::size_t elements) const {
     gpu::buffer out = room((std::max)(elements, values.size()) * sizeof(T));

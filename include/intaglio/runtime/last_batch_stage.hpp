@@ -156,7 +156,7 @@ class last_batch_stage final : public batch_executor {
     batch_executor::clean(slot, pages);
   }
   /// Runs passes of the groups in turns, so that each stage works for one group while other stages work for other
-  /// groups. The pass behind the last one is asked for as well, as if all sessions continued.
+  /// groups. The pass after the last one is asked for as well, as if all sessions continued.
   void decode_groups(std::span<const std::uint32_t> rows, std::uint32_t passes, bool keep_logits,
                      double budget_ms) override {
     if (!asked_) return batch_executor::decode_groups(rows, passes, keep_logits, budget_ms);

@@ -165,7 +165,7 @@ class late_start : public resident_prover {
     start_.record_drawing(draws_by);
   }
 
-  /// Whether the proof of the resident dispatch fits behind the written positions, so that a pass at a position still
+  /// Whether the proof of the resident dispatch fits after the written positions, so that a pass at a position still
   /// finds everything that it needs.
   bool may_prove_behind(std::uint32_t position) const {
     const std::uint32_t end = (std::max)(written_, position) + proven_tokens;
@@ -222,7 +222,7 @@ class late_start : public resident_prover {
     start_.keep_note();
   }
 
-  /// Proves the resident dispatch in positions behind everything that sessions have written, and replaces the chain by
+  /// Proves the resident dispatch in positions after everything that sessions have written, and replaces the chain by
   /// it. No pass may be on the device, and there must be no job.
   /// @param long_too with its form for long contexts
   /// @return whether it is right; else decode stays the chain  @error device_lost, out_of_memory

@@ -59,7 +59,7 @@ class mpi_ranks {
   int size() const noexcept { return size_; }
   /// The index of a rank's stage; there are as many stages as ranks.
   std::size_t stage() const noexcept { return static_cast<std::size_t>(rank_ == 0 ? size_ - 1 : rank_ - 1); }
-  /// The ranks of the stages before and behind a rank's own stage; rank 0 sends tokens to rank 1.
+  /// The ranks of the stages before and after a rank's own stage; rank 0 sends tokens to rank 1.
   int before() const noexcept { return rank_ == 0 ? size_ - 1 : rank_ - 1; }
   int behind() const noexcept { return rank_ + 1 == size_ ? 0 : rank_ + 1; }
 
@@ -286,7 +286,7 @@ class mpi_link final : public stage_link {
     });
     return out;
   }
-  /// Receives the next message into `size` bytes behind `at`. A large one arrives only while its sender takes part,
+  /// Receives the next message into `size` bytes after `at`. A large one arrives only while its sender takes part,
   /// which MPI_Recv would wait for without a limit.
   void receive(std::vector<std::byte>& into, std::size_t at, std::size_t size) {
     MPI_Request asked = MPI_REQUEST_NULL;

@@ -28,7 +28,7 @@ struct upload_shape {
                                << 20;  ///< of device memory allocated at once, unless one item is larger
 };
 
-/// A piece of consecutive items, each with the zeros behind it. A checksummed chunk is never split.
+/// A piece of consecutive items, each with the zeros after it. A checksummed chunk is never split.
 struct upload_piece {
   /// Consecutive bytes of one item in a piece.
   struct range {

@@ -59,13 +59,13 @@ class pass_memory {
   std::uint32_t drawn(std::uint32_t index) const { return drawn_word(index % table_->ring_size); }
   /// Number of tokens that the last verify job accepted; the job must be done. They are drawn(0) and on.
   std::uint32_t accepted() const { return drawn_word(table_->ring_size); }
-  /// Whether a pass may continue behind this number of tokens, which requires the state of recurrent layers there.
+  /// Whether a pass may continue after this number of tokens, which requires the state of recurrent layers there.
   bool has_state_of(std::uint32_t position) const {
     return recurrent_.empty() || recurrent_.positions().kept(position) == position;
   }
   recurrent_memory& recurrent() noexcept { return recurrent_; }
 
-  /// Reads the stream behind the last layer of the last prefill pass, from its token `first` on; the job must be done.
+  /// Reads the stream after the last layer of the last prefill pass, from its token `first` on; the job must be done.
   /// @param into f32 [rows, hidden_size]  @error device_lost, out_of_memory
   void read_stream(std::uint32_t first, std::span<float> into) {
     weights_.expect_unchanged();

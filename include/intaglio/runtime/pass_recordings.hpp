@@ -79,7 +79,7 @@ class pass_recordings : public pass_memory {
   recorded_sequence& sequence(pass_kind kind) { return sequences_[static_cast<std::size_t>(kind)]; }
   const recorded_sequence& sequence(pass_kind kind) const { return sequences_[static_cast<std::size_t>(kind)]; }
 
-  /// Records a sequence with a timestamp behind every dispatch, in one command buffer.
+  /// Records a sequence with a timestamp after every dispatch, in one command buffer.
   /// @error device_error: no timestamps on this device
   recorded_sequence timed_sequence(pass_kind kind, bool greedy = false, bool is_long = false) {
     const plan::sequence& plan = *form_of(kind, is_long).plan;

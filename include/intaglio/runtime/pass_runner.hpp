@@ -30,7 +30,7 @@ struct pass_job {
   std::size_t box = 0;
   std::uint32_t passes = 0, pass = 0, segment = 0;
   bool feed = false;
-  std::uint32_t end = 0;   ///< position behind the first pass
+  std::uint32_t end = 0;   ///< position after the first pass
   bool greedy = false;     ///< its last segments are the greedy form
   bool several = false;    ///< its pass has several tokens
   bool penalised = false;  ///< its sampler reads the history
@@ -55,7 +55,7 @@ class pass_runner : public pass_recordings {
   /// Begins a job and drops unsubmitted passes of the last one. Allocates and records nothing once is_complete().
   /// @param position number of tokens in the KV cache before the job
   /// @param tokens of the first pass; later decode passes feed the tokens that they draw
-  /// @param passes most passes that submit() may submit in all; 1 except for decode. In a verify job the tokens behind
+  /// @param passes most passes that submit() may submit in all; 1 except for decode. In a verify job the tokens after
   ///   the first are drafts
   /// @error argument_error: more tokens than such a pass has room for
   void begin(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens,
@@ -92,7 +92,7 @@ class pass_runner : public pass_recordings {
     if (ends_) written_ = (std::max)(written_, ends_->ask_ahead(kind, position, tokens, chunk));
   }
 
-  /// Number of the first `position` positions that a pass behind them finds in the caches: all, or 0 where passes have
+  /// Number of the first `position` positions that a pass after them finds in the caches: all, or 0 where passes have
   /// overwritten the ring of a layer with a window. With recurrent layers it is the position of a state.
   std::uint32_t kept(std::uint32_t position) const {
     if (!recurrent_.empty()) position = recurrent_.positions().kept(position);
@@ -312,7 +312,7 @@ class pass_runner : public pass_recordings {
     drop();  // no token was drawn; the caller sees that
   }
 
-  /// Notes that the job's pass ends behind this many tokens. @return commands that copy the state, or null
+  /// Notes that the job's pass ends after this many tokens. @return commands that copy the state, or null
   VkCommandBuffer passed(std::uint32_t position) {
     return recurrent_.empty() ? nullptr : recurrent_.passed(position, job_.several);
   }

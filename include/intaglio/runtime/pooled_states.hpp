@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Makes one vector of a text from the stream behind the last layer: the model's last norm, if it has one, then pooling.
+// Makes one vector of a text from the stream after the last layer: the model's last norm, if it has one, then pooling.
 #pragma once
 
 #include <algorithm>
@@ -83,7 +83,7 @@ class pooled_states {
   std::uint32_t count_ = 0;
 };
 
-/// Feeds a text from position 0 on, chunk by chunk, and pools the stream of its tokens behind the last layer.
+/// Feeds a text from position 0 on, chunk by chunk, and pools the stream of its tokens after the last layer.
 /// @param feed (position, count) runs a pass of prefill over these tokens and waits for it
 /// @param stream (first, into) reads rows of that pass's stream, from its token `first` on
 /// @return f32 [hidden_size]

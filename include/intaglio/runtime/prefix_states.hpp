@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Decides which copies of recurrent layers' states the sessions of a batch share. Each copy is the state behind a page
+// Decides which copies of recurrent layers' states the sessions of a batch share. Each copy is the state after a page
 // of tokens, and has the name of that page in page_pool.hpp. This class holds no memory.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace intaglio::runtime {
 
-/// Which pages of a pool have a copy of the recurrent layers' state behind them.
+/// Which pages of a pool have a copy of the recurrent layers' state after them.
 class prefix_states {
  public:
   /// @param copies number of copies that there is room for
@@ -25,7 +25,7 @@ class prefix_states {
     std::uint32_t pages = 0;  ///< pages of the sequence before the state
     std::uint32_t index = 0;  ///< index of the copy
   };
-  /// The copy that is behind the most of these pages; empty if there is none. It counts as used.
+  /// The copy that is after the most of these pages; empty if there is none. It counts as used.
   /// @param names of a sequence's pages, in order
   std::optional<found> newest(std::span<const std::uint64_t> names) {
     for (std::size_t i = names.size(); i-- > 0;)
@@ -38,7 +38,7 @@ class prefix_states {
   bool has(std::uint64_t name) const {
     return std::any_of(copies_.begin(), copies_.end(), [&](const copy& each) { return each.name == name; });
   }
-  /// The index for a new copy behind a page. If none is vacant, the copy unused for longest is replaced.
+  /// The index for a new copy after a page. If none is vacant, the copy unused for longest is replaced.
   std::uint32_t put(std::uint64_t name) {
     copy* its = of(name);
     if (its == nullptr)
@@ -47,7 +47,7 @@ class prefix_states {
     *its = {name, ++clock_};
     return index_of(*its);
   }
-  /// Forgets the copy behind that page, if there is one.
+  /// Forgets the copy after that page, if there is one.
   void forget(std::uint64_t name) {
     if (copy* const its = of(name)) *its = {};
   }

@@ -48,7 +48,7 @@ inline looked_up prompt_lookup(std::span<const std::int32_t> history, std::size_
 }
 
 /// Prompt lookup for one session. Text that says earlier text again with another token in the place of one goes on
-/// behind that token, although no n-gram of at least two tokens ends with it.
+/// after that token, although no n-gram of at least two tokens ends with it.
 class lookup_trail {
  public:
   /// @return as prompt_lookup

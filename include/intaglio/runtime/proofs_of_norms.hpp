@@ -29,7 +29,7 @@ namespace intaglio::runtime::proofs {
   const std::uint32_t width = c.width, rows = c.vocab_size;
   const auto type = c.table_element;
   const float scale = c.scale;
-  // Rows of floats are behind each other, others in groups of four.
+  // Rows of floats are after each other, others in groups of four.
   const std::uint32_t together = kernels::is_dense(type) ? 1 : 4;
   const std::uint64_t bytes = kernels::matmul_group_bytes(type, width) * together / 4;
   auto words = trial.state();

@@ -157,7 +157,7 @@ struct planned_step {
   const plan::dispatch* call = nullptr;
   std::uint32_t layer = 0;
 };
-/// The dispatches of a plan's sequence from repetition `first` to `end` - 1, with what is once before and behind all.
+/// The dispatches of a plan's sequence from repetition `first` to `end` - 1, with what is once before and after all.
 /// @param form of the sampler
 inline std::vector<planned_step> planned_steps(const plan::sequence& of, std::uint32_t first, std::uint32_t end,
                                                kernels::sample_form form) {
@@ -229,7 +229,7 @@ inline std::vector<planned_step> planned_steps(const plan::sequence& of, std::ui
                        std::string(of.name) + " of " + model_name(table) + ", layers " + std::to_string(first) +
                            " to " + std::to_string(end),
                        clock);
-      bool fresh = true;  // directly behind a barrier
+      bool fresh = true;  // directly after a barrier
       const auto run = [&](array_view<const plan::dispatch> part, std::uint32_t layer) {
         for (const auto& call : part) {
           if (call.barrier && !fresh) to.barrier();
@@ -286,7 +286,7 @@ inline std::vector<planned_step> planned_steps(const plan::sequence& of, std::ui
   });
 }
 
-/// Records a sequence with a timestamp behind every dispatch, in one form: for passes that sample or, with `greedy`,
+/// Records a sequence with a timestamp after every dispatch, in one form: for passes that sample or, with `greedy`,
 /// for passes that do not, where the sampler has several forms.
 /// @error as record_sequence()
 inline recorded_sequence record_timed_sequence(const gpu::device& on, const plan::table& table,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The memory of a session's recurrent layers: their state behind the last token, and copies of it behind earlier
+// The memory of a session's recurrent layers: their state after the last token, and copies of it after earlier
 // tokens. A state cannot go back. To go back, a session continues from the newest earlier copy and feeds the tokens
 // between anew.
 #pragma once
@@ -31,7 +31,7 @@ class state_positions {
     std::uint32_t position = 0;  ///< number of tokens before it
     std::uint32_t index = 0;     ///< index of the copy
   };
-  /// Number of tokens behind which the state is; `nowhere`: the state is not valid.
+  /// Number of tokens after which the state is; `nowhere`: the state is not valid.
   std::uint32_t position() const noexcept { return at_; }
   /// The copies by ascending position.
   const std::vector<held>& copies() const noexcept { return held_; }
@@ -42,7 +42,7 @@ class state_positions {
     const held* found = newest(position);
     return found == nullptr ? 0 : found->position;
   }
-  /// Moves the state to a position, behind which other tokens may follow than before: copies behind it are forgotten.
+  /// Moves the state to a position, after which other tokens may follow than before: copies after it are forgotten.
   /// @return the copy to load, if any; without one the position is `nowhere`
   std::optional<held> go_to(std::uint32_t position) {
     const bool is_there = position == at_ || position == 0;
@@ -52,7 +52,7 @@ class state_positions {
     at_ = is_there || copied ? position : nowhere;
     return copied ? std::optional(*found) : std::nullopt;
   }
-  /// Notes that a pass ended behind this many tokens. @param many whether it had several tokens
+  /// Notes that a pass ended after this many tokens. @param many whether it had several tokens
   /// @return the copy to make, if any
   std::optional<held> passed(std::uint32_t position, bool many) {
     if (at_ == nowhere) return std::nullopt;

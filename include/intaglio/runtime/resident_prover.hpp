@@ -47,7 +47,7 @@ class resident_prover : public pass_runner {
   }
   static constexpr std::uint32_t proven_tokens = 3;
   /// Runs all_layers_agree() while sessions use the memory. Everything that its passes write is restored, except the
-  /// caches behind the written positions.
+  /// caches after the written positions.
   bool all_layers_agree_behind(std::uint32_t position) {
     gpu::transfer transfer(device_, std::uint64_t{1} << 16);
     std::vector<std::byte> state(state_.size_bytes()), ring(ring_.mapped().begin(), ring_.mapped().end()),
@@ -72,7 +72,7 @@ class resident_prover : public pass_runner {
     return agrees;
   }
   std::uint64_t stream_bytes() const { return std::uint64_t{4} * table_->config->hidden_size; }
-  /// The result of a pass: a token's stream behind the last layer, which is at an offset of the arena, and the last
+  /// The result of a pass: a token's stream after the last layer, which is at an offset of the arena, and the last
   /// layer's cache.
   std::vector<std::byte> end_state(std::uint64_t stream) {
     gpu::transfer transfer(device_, std::uint64_t{1} << 20);
@@ -97,7 +97,7 @@ class resident_prover : public pass_runner {
     drain();
     sequence(kind).speed = {};  // a driver that compiles on first use made the measured time too long
   }
-  /// Compares tokens that prefill or the chain computed with resident decode, one at a time: the stream behind the last
+  /// Compares tokens that prefill or the chain computed with resident decode, one at a time: the stream after the last
   /// layer and the last layer's cache must have the same bits.
   /// @param behind that position; absent: no session uses the memory yet, and all of it is cleared
   [[gnu::cold]] bool all_layers_agree(std::optional<std::uint32_t> behind = {}) {

@@ -25,7 +25,7 @@ class row_times {
   double in_passes(double ms, std::uint32_t rows) const noexcept { return has(rows) ? ms / ms_[rows] : 0; }
 
   /// The cost of a pass over `ready` rows and `drafted` rows of drafts, in passes over the `ready` rows alone: as it
-  /// was measured, else in line with the nearest numbers of rows that were. Behind the largest of these a pass of the
+  /// was measured, else in line with the nearest numbers of rows that were. After the largest of these a pass of the
   /// same recording is expected to take as long, since GPUs compute a tile's rows together; it is measured when it is
   /// tried.
   double cost(std::uint32_t ready, std::uint32_t drafted) const noexcept {

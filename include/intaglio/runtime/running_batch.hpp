@@ -275,7 +275,7 @@ class running_batch : public batch_feeding {
     return !last;
   }
   void remove_ended(std::size_t first, bool spoiled) {
-    // Sessions with spoiled pages first, so that no last tokens are remembered behind such pages.
+    // Sessions with spoiled pages first, so that no last tokens are remembered after such pages.
     for (member& each : members_)
       if (each.is_spoiled) pool_->spoil(each.pages);
     const auto now = std::span(drawn_).subspan(first);

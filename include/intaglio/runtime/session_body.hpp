@@ -153,7 +153,7 @@ struct session_body {
   }
 
   /// Begins a pass over the next chunk of the history up to `until`; earlier stages of a cut plan continue with the
-  /// chunks behind it. @return number of its tokens
+  /// chunks after it. @return number of its tokens
   std::uint32_t begin_chunk(std::uint32_t until, std::uint32_t chunk) {
     const std::uint32_t left = until - cached, many = chunk <= prefill_tokens ? 0 : long_chunk(left),
                         count = many != 0 ? many : (std::min)({chunk, prefill_tokens, left});

@@ -259,7 +259,7 @@ class basic_session {
   float score(std::string_view first, std::string_view second);
 
   /// Measures every dispatch of one decode pass, or of one prefill pass of `tokens` tokens, at the current position.
-  /// The history stays; the KV cache behind it is overwritten.
+  /// The history stays; the KV cache after it is overwritten.
   /// @error argument_error: no room in the context; device_error: no timestamps
   std::vector<runtime::dispatch_time> measure(std::uint32_t tokens = 1);
 

@@ -22,7 +22,7 @@ struct load_progress {
   std::uint32_t tensors_done = 0, tensors_total = 0;  ///< tensors of the plan: loaded; in all
   double seconds_left = 0;                            ///< estimated from the speed so far
 };
-/// Called from the loading thread, about once a piece, and behind the weights between pipelines, proofs and recordings,
+/// Called from the loading thread, about once a piece, and after the weights between pipelines, proofs and recordings,
 /// at least every 50 ms while it waits for pipelines. An exception that it throws ends the load and reaches the caller;
 /// what is under way is finished, and nothing else begins.
 using load_callback = std::function<void(const load_progress&)>;

@@ -67,7 +67,7 @@ class stage_rows {
     if (of.staged) after = copies_->end_of(submit(of.arrive[box]));
     return of.in[box].handle();
   }
-  /// Commands that run behind a pass of a kind; null: it gives no rows. @param slot for the rows
+  /// Commands that run after a pass of a kind; null: it gives no rows. @param slot for the rows
   VkCommandBuffer leave(pass_kind kind, std::size_t slot) const noexcept { return its(kind).out[slot].handle(); }
   /// Brings the rows of a pass to the host. @param pass the end of the pass, which is done
   /// @return f32 [tokens, hidden_size], valid until the slot's next use  @error device_lost, out_of_memory

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The device's own time of one submission: a command buffer with a timestamp in front of its commands, and one behind.
+// The device's own time of one submission: a command buffer with a timestamp in front of its commands, and one after.
 #pragma once
 
 #include <array>

@@ -87,7 +87,7 @@ inline std::vector<std::uint32_t> synthetic_groups(const plan::weight& w, std::u
 /// Options of made-up weights.
 struct synthetic_options {
   std::uint64_t seed = 1;
-  /// Share of gate outputs that are zero behind a ReLU, 0 to 1, exact to a few percent; absent: about half, by chance.
+  /// Share of gate outputs that are zero after a ReLU, 0 to 1, exact to a few percent; absent: about half, by chance.
   /// One column of the stream is made so large that it alone decides every gate.
   std::optional<double> relu_zeros{};
   std::optional<std::uint64_t> budget{};  ///< as in load_options

@@ -155,7 +155,7 @@ class running_text {
                                     matches_ ? (std::min)(16u, most) : most);
   }
 
-  /// Begins the next job behind the tokens that were taken: a pass over drafts, or passes for all remaining tokens,
+  /// Begins the next job after the tokens that were taken: a pass over drafts, or passes for all remaining tokens,
   /// which collect() ends when there is something to draft.
   void begin_decode() {
     runtime::session_body& body = *use_;
@@ -259,7 +259,7 @@ class running_text {
     else if (result_.ids.size() == limit_) finish(finish_reason::length);
   }
 
-  /// Continues behind the last token that was drawn, with a new job.
+  /// Continues after the last token that was drawn, with a new job.
   void draw_anew() noexcept {
     runtime::session_body& body = *use_;
     first_ = body.size();

@@ -26,7 +26,7 @@ class trace_ring {
  public:
   explicit trace_ring(const plan::trace_shape& shape) : shape_(shape) {}
 
-  /// Notes that a pass over a token at `position` was submitted behind all others.
+  /// Notes that a pass over a token at `position` was submitted after all others.
   void submitted(std::uint32_t position) {
     overwritten(position);
     entries_.push_back({position, state::flying});

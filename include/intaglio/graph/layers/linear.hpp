@@ -39,7 +39,7 @@ constexpr std::string_view projection_norm(std::string_view weight) {
   return {};
 }
 
-/// Appends what makes x the input of the product with one matrix, behind the matrix's own norm.
+/// Appends what makes x the input of the product with one matrix, after the matrix's own norm.
 /// @param eps epsilon of the norm; 0: the matrix has none
 template <dtype A>
 constexpr ir::value_id product_input(ir::trace& t, ir::value_id x, std::string_view weight, float eps) {

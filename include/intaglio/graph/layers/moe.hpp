@@ -6,7 +6,7 @@
 
 namespace intaglio::graph {
 
-/// The gated units of a mixture: down_e(act(gate_e x, up_e x)) for the experts e of a token, one result behind the
+/// The gated units of a mixture: down_e(act(gate_e x, up_e x)) for the experts e of a token, one result after the
 /// other. Tensors ffn_gate_exps, ffn_up_exps and ffn_down_exps hold all experts.
 /// @shape  x: [tokens, hidden_size]; choice: [tokens, 2 * top_k] of ir::trace::route; out: [tokens, top_k *
 /// hidden_size] f32
@@ -25,7 +25,7 @@ struct gated_experts {
   }
 };
 
-/// Experts without a gate: down_e(act(up_e x)) for the experts e of a token, one result behind the other. Tensors
+/// Experts without a gate: down_e(act(up_e x)) for the experts e of a token, one result after the other. Tensors
 /// ffn_up_exps and ffn_down_exps hold all experts.
 /// @shape  as gated_experts
 /// @source transformers, NemotronHMLP in NemotronHMOE
@@ -43,7 +43,7 @@ struct ungated_experts {
 };
 
 /// gated_experts whose products have biases. Tensors ffn_gate_exps.bias, ffn_up_exps.bias and ffn_down_exps.bias hold
-/// the biases of all experts, one behind the other.
+/// the biases of all experts, one after the other.
 template <dtype W>
 struct biased_experts {
   std::uint32_t hidden_size, intermediate_size, num_local_experts;  ///< columns, rows, and number of the experts

@@ -12,22 +12,22 @@ namespace intaglio::graph {
 struct attention_reach {
   rope_parameters rope;      ///< rotary embedding of q and k
   std::uint32_t window = 0;  ///< number of positions that a token sees, up to and including its own; 0: all
-  std::uint32_t ahead = 0;   ///< positions of the pass behind its own that a token sees; ir::all_ahead: all of them
+  std::uint32_t ahead = 0;   ///< positions of the pass after its own that a token sees; ir::all_ahead: all of them
 };
 /// Reach of a windowed layer, with the rotary base of windowed layers. A decoder sees the last sliding_window
-/// positions. An encoder sees half of the window in front of a token and half of it behind.
+/// positions. An encoder sees half of the window before a token and half of it after.
 constexpr attention_reach sliding(const decoder_config& c) {
   const std::uint32_t half = c.sliding_window / 2;
   if (family_of(c.model_type).encoder) return {c.local_rope(), half + 1, half};
   return {c.local_rope(), c.sliding_window};
 }
-/// Reach of a layer that sees all positions. An encoder also sees those behind a token.
+/// Reach of a layer that sees all positions. An encoder also sees those after a token.
 constexpr attention_reach full(const decoder_config& c) {
   return {c.rope(), 0, family_of(c.model_type).encoder ? ir::all_ahead : 0};
 }
 
 /// Norms of q and k. rms: of every head separately, in front of the rotary embedding. rms_all: of all heads at once, in
-/// front of it. rms_turned: of every head separately, behind it.
+/// front of it. rms_turned: of every head separately, after it.
 enum class qk_norm : std::uint8_t { none, rms, rms_all, rms_turned };
 
 /// Whether biases are added to q, k and v.
@@ -37,7 +37,7 @@ enum class qkv_bias : bool { none, added };
 enum class attention_sink : bool { none, learned };
 
 /// Grouped-query attention: softmax(rope(Wq x) rope(Wk x)^T * query_pre_attn_scalar^-1/2) (Wv x), over the last
-/// `window` positions of the cache and `ahead` positions behind them in the pass. Tensors attn_q, attn_k, attn_v. With
+/// `window` positions of the cache and `ahead` positions after them in the pass. Tensors attn_q, attn_k, attn_v. With
 /// qk_norm::rms and rms_turned also attn_q_norm and attn_k_norm, [head_dim]; with qk_norm::rms_all they are as wide as
 /// q and k. With qkv_bias::added also attn_q.bias, attn_k.bias and attn_v.bias, f32, as wide as q, k and v. A config
 /// whose use_qk_norm or attention_bias is false has no such tensors. Scores s become softcap * tanh(s / softcap) where
@@ -73,7 +73,7 @@ struct self_attention {
   static constexpr bool all_turn(const decoder_config& c) { return c.rotary_dim == 0 || c.rotary_dim == c.head_dim; }
   /// The factor of scores; 0: 1 / sqrt(head_dim).
   static constexpr float score_scale(const decoder_config& c, const attention_reach& r) {
-    // A norm behind the rotation removes a factor of sines and cosines again.
+    // A norm after the rotation removes a factor of sines and cosines again.
     const bool counts = all_turn(c) && Norm != qk_norm::rms_turned;
     const float factor = counts ? r.rope.scaling.attention_factor : 1, turned = factor * factor;
     if (c.attention_multiplier != 0) return c.attention_multiplier * turned;

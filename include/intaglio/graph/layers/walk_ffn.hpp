@@ -11,7 +11,7 @@ namespace intaglio::graph {
 /// A gated feed-forward unit of which decode reads only some features. Passes of several tokens read everything, as
 /// gated_ffn does. Device memory holds up and down also as one vector for each feature.
 /// Ternary weights, squared ReLU and int8 inputs: the result equals gated_ffn's to the last bit. Decode reads only
-/// the up vectors of features whose gate is above 0. The product behind the next norm reads only the down vectors of
+/// the up vectors of features whose gate is above 0. The product after the next norm reads only the down vectors of
 /// features whose int8 input is not 0.
 /// Weights of f32, f16 or bf16: decode computes all gates. It reads the up and down vectors of the K features with the
 /// largest |gate score|, the lowest ones where several are equal, and no other vectors. K of 0, or of at least the

@@ -134,7 +134,7 @@ class graph_reader {
     }
     return ir::none;
   }
-  /// The next unmerged product after i behind another norm of the same value.
+  /// The next unmerged product after i after another norm of the same value.
   constexpr std::size_t reader_by_own_norm(std::size_t i) const {
     const ir::value_id x = under_own_norm(i);
     for (std::size_t k = i + 1; k < graph_.ops.size() && x != ir::none; ++k)

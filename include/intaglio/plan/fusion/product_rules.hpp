@@ -11,7 +11,7 @@
 
 namespace intaglio::plan {
 
-/// Rules for products: a node takes in the norm in front of a product, and the addition or the gate behind it.
+/// Rules for products: a node takes in the norm in front of a product, and the addition or the gate after it.
 class product_rules : public qkv_rules {
  public:
   using qkv_rules::qkv_rules;

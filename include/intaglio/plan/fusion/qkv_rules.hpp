@@ -106,7 +106,7 @@ class qkv_rules : public stream_rules {
   }
 
  private:
-  /// The ops of q, k and v, of one input or each behind a norm of its own, up to the cache; `nowhere` for an op that
+  /// The ops of q, k and v, of one input or each after a norm of its own, up to the cache; `nowhere` for an op that
   /// the model lacks.
   struct qkv {
     std::array<std::size_t, 3> products{nowhere, nowhere, nowhere}, biases{nowhere, nowhere, nowhere};

@@ -45,13 +45,13 @@ struct lowering_of<kernels::turn_kernel> : dispatch_builder {
   }
 
  private:
-  /// Binds q, k and v: each is a value of its own, or is stacked behind the one before it.
+  /// Binds q, k and v: each is a value of its own, or is stacked after the one before it.
   constexpr void bind_qkv(const node& n) {
     const std::uint32_t q = n.heads * n.head_dim, kv = n.kv_heads * n.head_dim;
     bind_value(at.q, n.in, false);
     k.q_stride = n.kv_heads == 0 ? q : 0;
     if (n.kv_heads == 0) return;
-    const std::uint32_t with_v = n.v_in == ir::none ? kv : 0;  // stacked behind k
+    const std::uint32_t with_v = n.v_in == ir::none ? kv : 0;  // stacked after k
     const auto bind_behind = [&](kernels::push_id to, ir::value_id first, std::uint32_t stride, std::uint64_t behind) {
       bind(to, {region::arena, 0, placement_.offset(first) + 4 * behind},
            std::uint64_t{4} * c_.tokens * stride - 4 * behind, false);

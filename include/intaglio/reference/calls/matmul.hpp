@@ -119,7 +119,7 @@ struct coded_call : kernel_call<Kernel> {
     return choice;
   }
 
-  /// Rows of the input as numbers: behind a norm, or of kernel `fixed`.
+  /// Rows of the input as numbers: after a norm, or of kernel `fixed`.
   std::vector<float> inputs(std::size_t rows) const {
     if constexpr (!is_small_batch) {
       return this->input_behind_norm(rows, k.columns);
