@@ -98,7 +98,8 @@ void attend(uint layer, uint row, uint first_head, uint kept) {
     if (drafted_before[row] != 0u)
       for (uint i = 0u; i < 16u * gl_NumWorkGroups.z; ++i) {
         uint j = i & 7u, its = i < 8u ? own : octet * 8u + j;
-        if (its >= count || (i < 8u ? j / 2u >= quarter_chunks : octet >= 32u) || !is_drafted(row, first + its)) continue;
+        if (its >= count || (i < 8u ? j / 2u >= quarter_chunks : octet >= 32u) || !is_drafted(row, first + its))
+          continue;
         SharedQuads from = drafted_quads(exchange, row, first + its, i < 8u ? kv_head : kv_heads + kv_head);
         uint quad = i < 8u ? 2u * channels + (j & 1u) + 4u * (j / 2u) : t % value_lanes;
         uvec4 words = awaited(from, quad, from.at[quad]);
