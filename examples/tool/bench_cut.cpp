@@ -32,7 +32,8 @@ std::string milliseconds(double value) { return fixed(value, 3) + " ms"; }
 
 /// @param file is opened where the options name one
 const engraved_model& plans_of(const bench_options& options, std::optional<io::checkpoint>& file) {
-  const cache_choice cache = cache_of(options.positions, options.model.cache_type);
+  cache_choice cache = cache_of(options.positions, options.model.cache_type);
+  cache.chunk = chunk_of_stages(options.model.devices);
   if (!options.synthetic.empty()) return engraved_model_by_name(options.synthetic, options.codec, cache);
   return engraved_model_of(file.emplace(open_model(options.model)), cache, options.codec);
 }

@@ -45,6 +45,7 @@ const engraved_model& plans_that_fit(const io::checkpoint& file, const model_opt
   constexpr std::uint32_t least = 512;
   const std::uint32_t context = model.context;
   cache_choice cache = cache_of(context, model.cache_type);
+  cache.chunk = chunk_of_stages(model.devices);
   const engraved_model* plans = &engraved_model_of(file, cache, model.codec);
   const std::uint64_t available = runtime::available_memory(on);
   const auto table = [&]() -> const plan::table& { return plans->table(runtime::class_of(on.back())); };

@@ -35,11 +35,17 @@ std::span<const engraved_model> engraved_models();
 struct cache_choice {
   std::uint32_t context = 0;                  ///< positions; 0: default_context, or as engraved
   std::optional<kernels::element> type = {};  ///< none: each profile's own
+  std::uint32_t chunk = 0;                    ///< tokens of a prompt's chunk in plans for GPUs; 0: the profile's
   friend bool operator==(const cache_choice&, const cache_choice&) = default;
 };
 
 /// @param type a name of kernels::cache_codecs, or empty  @throws argument_error: another name
 cache_choice cache_of(std::uint32_t context, std::string_view type);
+
+/// Tokens of a prompt's chunk for a model over devices, of which --devices names one several times if its stages take
+/// turns; 0: the profile's. With three stages on a device a pipeline fills so fast that longer chunks, whose products
+/// are faster, pay (docs/lab/several_devices.md).
+std::uint32_t chunk_of_stages(const std::vector<std::string>& devices);
 
 /// An engraved model by its name, or a known one (known_models.hpp) in a codec.
 /// @param codec its name, or empty: the engraved one, of known models q8_0

@@ -32,7 +32,8 @@ struct kept_plans {
   plan::planned planned(const plan::profile& target, plan::ffn_form form) const {
     // A batch walks nothing and keeps no trace.
     const bool batched = shape.of != nullptr && form.traced == 0 && !form.walk;
-    const plan::profile own = cache.type ? plan::with_cache(target, *cache.type) : target;
+    plan::profile own = cache.type ? plan::with_cache(target, *cache.type) : target;
+    if (own.long_prefill_tokens > cache.chunk && cache.chunk != 0) own.prefill_tokens = cache.chunk;
     return families::planned_of(config, types, name, own, cache.context,
                                 batched ? shape.of(config, own, cache.context, shape.slot_count) : plan::batch_shape{},
                                 form, adapters);

@@ -33,6 +33,7 @@ bool fits(const io::checkpoint& file, const engraved_model& plans, const std::st
 /// Whether plans have the cache that is asked for.
 bool holds(const engraved_model& plans, const cache_choice& cache) {
   return (cache.context == 0 || cache.context == plans.cpu.context) &&
+         (cache.chunk == 0 || std::min(cache.chunk, plans.portable.context) == plans.portable.prefill.max_tokens) &&
          (!cache.type || (*cache.type == plans.cpu.cache_element && *cache.type == plans.portable.cache_element));
 }
 
@@ -53,6 +54,13 @@ cache_choice cache_of(std::uint32_t context, std::string_view type) {
   }
   if (type.empty()) return {context};
   throw argument_error("--cache-type", "one of " + known, "'" + printable(type, 40) + "'");
+}
+
+std::uint32_t chunk_of_stages(const std::vector<std::string>& devices) {
+  const auto takes_turns = [&](const std::string& each) {
+    return std::count(devices.begin(), devices.end(), each) >= 3;
+  };
+  return std::any_of(devices.begin(), devices.end(), takes_turns) ? 1024 : 0;
 }
 
 const plan::table& engraved_model::table(const plan::device_class& device) const {

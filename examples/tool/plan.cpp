@@ -64,7 +64,8 @@ const engraved_model& plans_of(const plan_options& options, std::optional<io::ch
   if (std::error_code ignored;
       !is_model_name(options.name) && std::filesystem::exists(platform::path_of(options.name), ignored))
     file.emplace(open_model({options.name}));
-  const cache_choice cache = cache_of(options.positions, options.cache_type);
+  cache_choice cache = cache_of(options.positions, options.cache_type);
+  cache.chunk = chunk_of_stages(options.over.devices);
   const engraved_model& model = file ? engraved_model_of(*file, cache, options.codec)
                                      : engraved_model_by_name(options.name, options.codec, cache);
   if (file) judge_codecs(*file, model, options.codec);

@@ -116,6 +116,16 @@ TEST_CASE("what a stage will take is counted before it is made") {
   }
 }
 
+TEST_CASE("stages have longer chunks than a whole model if the profile asks for them") {
+  plan::profile target = plan::profiles::portable;
+  target.prefill_tokens = 1024;
+  const plan::planned made = plan::planned::of<models::mistral_7b<dtype::q4_0>>(target, 4096);
+  for (const auto& each : stages(made.table(), {5, 11, 16, 21, 27})) {
+    CHECK(each.table().prefill.max_tokens == 1024);
+    CHECK(plan::verify(each.table()).view() == "");
+  }
+}
+
 TEST_CASE("a stage has memory for the rows of its largest pass, once for each slot of the way that they cross") {
   const auto rows_of = [](const plan::table& whole, plan::layer_range layers) {
     return plan::row_memory_of(plan::stage(whole, layers).table(), false);
