@@ -118,6 +118,32 @@ TEST_CASE("checkpoint_hf: an adapter beside the model is named", "[checkpoint]")
              ContainsSubstring("the adapter beside the model, of adapter_config.json, is not applied"));
 }
 
+TEST_CASE("checkpoint_hf: files about codecs beside the model are named", "[checkpoint]") {
+  for (const char* name : {"hf_quant_config.json", "quantize_config.json", "quant_config.json"}) {
+    const hf_folder folder;
+    write_text(folder.made / name, R"({"quantization": {"quant_algo": "FP8"}})");
+    CHECK_THAT(folder.open().warnings().front(),
+               ContainsSubstring(std::string(name) + " is not read: weights are computed as they are stored"));
+  }
+}
+
+TEST_CASE("checkpoint_hf: SmolVLM's text model", "[checkpoint]") {
+  hf_folder folder;
+  const auto plain = folder.open();
+  folder.config = {{"model_type", "smolvlm"}, {"text_config", folder.config}, {"vision_config", json::object()}};
+  if (folder.config["text_config"].contains("quantization_config"))
+    folder.config["quantization_config"] = folder.config["text_config"]["quantization_config"];
+  safetensors_image::json renamed = json::object();
+  for (const auto& [name, tensor] : folder.image.header.items())
+    renamed[name.starts_with("model.") ? "model.text_model." + name.substr(6) : name] = tensor;
+  folder.image.header = renamed;
+  folder.put("model.vision_model.embeddings.patch_embedding.weight", "F32", {32}, bytes(128));
+  folder.put("model.connector.modality_projection.proj.weight", "F32", {32}, bytes(128));
+  const auto model = folder.open();
+  CHECK(model.config() == plain.config());
+  CHECK_THAT(model.warnings().back(), ContainsSubstring("2 tensors of the vision model are not read"));
+}
+
 TEST_CASE("checkpoint_hf: a model without a head, whose names begin with nothing", "[checkpoint]") {
   hf_folder folder;
   folder.config["tie_word_embeddings"] = false;

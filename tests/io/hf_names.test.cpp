@@ -19,6 +19,10 @@ TEST_CASE("hf_names: tensors of a model, whatever prefix they have") {
   CHECK(gguf_name("language_model.model.layers.3.self_attn.q_norm.weight", architecture::gemma3) ==
         "blk.3.attn_q_norm.weight");
   CHECK(gguf_name("model.language_model.layers.3.mlp.up_proj.weight", architecture::gemma3) == "blk.3.ffn_up.weight");
+  CHECK(gguf_name("model.text_model.layers.3.mlp.up_proj.weight", architecture::llama) == "blk.3.ffn_up.weight");
+  CHECK(gguf_name("model.text_model.norm.weight", architecture::llama) == "output_norm.weight");
+  CHECK((is_vision_name("model.vision_model.post_layernorm.weight") &&
+         is_vision_name("model.connector.modality_projection.proj.weight")));
   CHECK(gguf_name("layers.3.mlp.up_proj.weight", architecture::qwen3) == "blk.3.ffn_up.weight");
   CHECK(gguf_name("embed_tokens.weight", architecture::qwen3) == "token_embd.weight");
 }

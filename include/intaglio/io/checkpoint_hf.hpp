@@ -458,6 +458,9 @@ inline checkpoint checkpoint::open_hf(const std::filesystem::path& folder, const
     for (const std::string& line : read_generation_config(path).warnings) builder.add_warning(line);
   if (std::filesystem::exists(folder / "adapter_config.json"))
     builder.warn("the adapter beside the model, of adapter_config.json, is not applied");
+  for (const char* each : {"hf_quant_config.json", "quantize_config.json", "quant_config.json"})
+    if (std::filesystem::exists(folder / each))
+      builder.warn(std::string(each) + " is not read: weights are computed as they are stored");
   if (config.states_biases) builder.biases_stated();
   builder.config() = config.config;
   builder.pooling() = folder_pooling(folder, builder);

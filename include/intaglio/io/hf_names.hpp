@@ -239,8 +239,8 @@ inline constexpr std::array<std::string_view, 2> projection_norm_ends{".norm", "
   if (name == "lm_head.weight" || name == "language_model.lm_head.weight") return "output.weight";
   // Multimodal repositories have the text model under one of these prefixes; models without a head use the last one.
   const bool sublayers = family_of(type).single_sublayers;
-  constexpr auto prefixes =
-      std::to_array<std::string_view>({"language_model.model.", "model.language_model.", "backbone.", "model.", ""});
+  constexpr auto prefixes = std::to_array<std::string_view>(
+      {"language_model.model.", "model.language_model.", "model.text_model.", "backbone.", "model.", ""});
   for (const std::string_view prefix : prefixes)
     if (name.starts_with(prefix) && (sublayers || prefix != "backbone.")) {
       name.remove_prefix(prefix.size());
@@ -373,7 +373,8 @@ inline std::string hf_name(std::string_view name, architecture type) {
 inline bool is_vision_name(std::string_view name) {
   for (const std::string_view prefix :
        {"vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector.",
-        "model.embed_vision.", "model.embed_audio.", "model.audio_tower.", "visual.", "model.visual.", "mtp."})
+        "model.embed_vision.", "model.embed_audio.", "model.audio_tower.", "visual.", "model.visual.",
+        "model.vision_model.", "model.connector.", "mtp."})
     if (name.starts_with(prefix)) return true;
   return false;
 }
