@@ -34,9 +34,12 @@ TEST_CASE("jinja_filters: tojson as Python's json.dumps", "[jinja]") {
               {"d|tojson(sort_keys=true)", "{\"C\": \"\xC3\xA9\\\"\\n\", \"a\": [1, {\"z\": null}], \"b\": 1}"},
               {"[1, 2.5, true, []]|tojson(indent=2)", "[\n  1,\n  2.5,\n  true,\n  []\n]"},
               {"{'a': {}}|tojson(separators=(',', ':'))", "{\"a\":{}}"},
-              {"'</a>'|tojson", "\"</a>\""}});
+              {"'</a>'|tojson", "\"</a>\""},
+              {"['\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\x7F\t']|tojson(ensure_ascii=true)",
+               "[\"\\u00e9\\u20ac\\ud83d\\ude00\\u007f\\t\"]"},
+              {"{'\xC3\xA9': 1}|tojson(true, 1)", "{\n \"\\u00e9\": 1\n}"}});
   for (const char* wrong :
-       {"nothing|tojson", "1|tojson(ensure_ascii=true)", "1|tojson(indent=1000)", "1|tojson(separators=[1])"})
+       {"nothing|tojson", "1|tojson(indent=-1)", "1|tojson(indent=1000)", "1|tojson(separators=[1])"})
     CHECK_THROWS_AS(value_of(wrong), jinja::template_error);
 }
 
@@ -64,6 +67,10 @@ TEST_CASE("jinja_filters: lists", "[jinja]") {
               {"m|rejectattr('k', 'equalto', 'a')|map(attribute='v')|list", "[1, 3]"},
               {"[{}]|map(attribute='a', default=9)|list", "[9]"},
               {"['a', 'A', 'b']|unique|list", "['a', 'b']"},
+              {"none|selectattr('k', 'x')|list", "[]"},
+              {"none|map('nothing')|list", "[]"},
+              {"0|reject('odd')|list", "[]"},
+              {"''|rejectattr('k')|list", "[]"},
               {"s|list|length", "9"},
               {"d|items|list|length", "3"},
               {"d|length", "3"},

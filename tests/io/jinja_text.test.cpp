@@ -53,3 +53,14 @@ TEST_CASE("jinja_text: slices and formats", "[jinja]") {
   CHECK_THROWS_AS(formatted("x", {value("a")}), template_error);
   CHECK_THROWS_AS(formatted("%n", {value("a")}), template_error);
 }
+
+TEST_CASE("jinja_text: str.format takes fields in turn, numbered and named", "[jinja]") {
+  const arguments given{{value("a"), value(2.0), value(list{value("b")})}, {{"who", value("me")}}};
+  const auto text = [&](const std::string& form) { return filled(form, given); };
+  CHECK(text("{}-{}-{} {who}") == "a-2.0-['b'] me");
+  CHECK(text("{1}{0}{0!r}{who!s}") == "2.0a'a'me");
+  CHECK(text("{{x}} {{{}}}") == "{x} {a}");
+  CHECK(text_method("<{}>", "format").call(given).text() == "<a>");
+  for (const char* wrong : {"{", "}", "{} {0}", "{3}", "{}{}{}{}", "{you}", "{:>5}", "{0.real}", "{0[1]}", "{0!a}"})
+    CHECK_THROWS_AS(text(wrong), template_error);
+}

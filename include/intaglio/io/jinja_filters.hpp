@@ -18,37 +18,42 @@
 
 namespace intaglio::io::jinja {
 
-/// Writes JSON as json.dumps(..., ensure_ascii=False) does. @param indent negative: one line
-inline void write_json(const value& from, std::int64_t indent, std::size_t depth, const std::string& comma,
-                       const std::string& colon, bool sorted, std::string& out) {
+/// How JSON is written.
+struct json_form {
+  std::int64_t indent = -1;  ///< columns of each level; negative: one line
+  std::string comma = ", ", colon = ": ";
+  bool sorted = false, ascii = false;  ///< keys in their order; escapes in place of letters outside of ASCII
+};
+/// Writes JSON as Python's json.dumps does.
+inline void write_json(const value& from, const json_form& form, std::size_t depth, std::string& out) {
   if (depth > 64) throw template_error("tojson: nested too deeply");
   const auto line = [&](std::size_t to) {
-    if (indent >= 0) out += '\n', out.append(to * static_cast<std::size_t>(indent), ' ');
+    if (form.indent >= 0) out += '\n', out.append(to * static_cast<std::size_t>(form.indent), ' ');
   };
   if (from.is_string()) {
-    out += nlohmann::json(from.text()).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    out += nlohmann::json(from.text()).dump(-1, ' ', form.ascii, nlohmann::json::error_handler_t::replace);
   } else if (from.is_list()) {
     out += '[';
     for (std::size_t i = 0; i < from.items().size(); ++i) {
-      if (i != 0) out += comma;
+      if (i != 0) out += form.comma;
       line(depth + 1);
-      write_json(from.items()[i], indent, depth + 1, comma, colon, sorted, out);
+      write_json(from.items()[i], form, depth + 1, out);
     }
     if (!from.items().empty()) line(depth);
     out += ']';
   } else if (from.is_dict()) {
     auto members = from.members().members;
-    if (sorted)
+    if (form.sorted)
       std::stable_sort(members.begin(), members.end(),
                        [](const auto& a, const auto& b) { return less(a.first, b.first); });
     out += '{';
     for (std::size_t i = 0; i < members.size(); ++i) {
-      if (i != 0) out += comma;
+      if (i != 0) out += form.comma;
       line(depth + 1);
       const value& key = members[i].first;
-      write_json(key.is_string() ? key : value(key.print()), indent, depth + 1, comma, colon, sorted, out);
-      out += colon;
-      write_json(members[i].second, indent, depth + 1, comma, colon, sorted, out);
+      write_json(key.is_string() ? key : value(key.print()), form, depth + 1, out);
+      out += form.colon;
+      write_json(members[i].second, form, depth + 1, out);
     }
     if (!members.empty()) line(depth);
     out += '}';
@@ -69,15 +74,17 @@ inline std::string to_json(const arguments& a) {
     return found != nullptr && found->truth();
   };
   const value* indent = a.find(2, "indent");
-  const std::int64_t depth = indent == nullptr || indent->is_none() ? -1 : indent->integer();
-  if (depth > 64) throw template_error("tojson: indent above 64");
-  std::string comma = depth < 0 ? ", " : ",", colon = ": ", out;
+  json_form form;
+  if (indent != nullptr && !indent->is_none()) form.indent = indent->integer(), form.comma = ",";
+  if (form.indent > 64 || form.indent < (form.comma == "," ? 0 : -1))
+    throw template_error("tojson: expected an indent 0 .. 64");
   if (const value* signs = a.find(3, "separators"); signs != nullptr && !signs->is_none()) {
     if (signs->items().size() != 2) throw template_error("tojson: expected two separators");
-    comma = signs->items()[0].text(), colon = signs->items()[1].text();
+    form.comma = signs->items()[0].text(), form.colon = signs->items()[1].text();
   }
-  if (truth(1, "ensure_ascii")) throw template_error("tojson: ensure_ascii is not supported");
-  write_json(a.positional.at(0), depth, 0, comma, colon, truth(4, "sort_keys"), out);
+  form.ascii = truth(1, "ensure_ascii"), form.sorted = truth(4, "sort_keys");
+  std::string out;
+  write_json(a.positional.at(0), form, 0, out);
   return out;
 }
 
@@ -169,6 +176,7 @@ inline value choose(const std::string& name, const arguments& a) {
     return next < a.positional.size() ? std::optional(a.positional[next++].text()) : std::nullopt;
   };
   list out;
+  if (!a.positional.at(0).truth()) return out;  // as in jinja2, also of none
   if (name == "map") {
     const value* path = a.find(99, "attribute");
     const value* otherwise = a.find(99, "default");

@@ -183,6 +183,49 @@ inline std::string formatted(std::string_view text, const list& given) {
   return out;
 }
 
+/// Python's str.format() for fields that are numbered, named or in turn, without attributes and format specifications.
+/// @throws template_error for other fields, and where an argument misses
+inline std::string filled(std::string_view text, const arguments& given) {
+  std::string out;
+  std::size_t next = 0;
+  bool in_turn = false, numbered = false;
+  const auto argument = [&](std::string_view field) -> const value& {
+    const bool digits = field.find_first_not_of("0123456789") == field.npos && field.size() < 9;
+    if (!digits) {
+      for (const auto& [name, each] : given.named)
+        if (name == field) return each;
+      throw template_error("format: no argument named '" + std::string(field) + "'");
+    }
+    (field.empty() ? in_turn : numbered) = true;
+    if (in_turn && numbered) throw template_error("format: fields in turn beside numbered ones");
+    const std::size_t at = field.empty() ? next++ : std::stoul(std::string(field));
+    if (at >= given.positional.size()) throw template_error("format: not enough arguments");
+    return given.positional[at];
+  };
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char sign = text[at];
+    if (sign != '{' && sign != '}') {
+      out += sign;
+      continue;
+    }
+    if (at + 1 < text.size() && text[at + 1] == sign) {
+      out += sign, ++at;
+      continue;
+    }
+    const std::size_t end = sign == '{' ? text.find('}', at) : text.npos;
+    if (end == text.npos) throw template_error("format: a brace without its other one");
+    std::string_view field = text.substr(at + 1, end - at - 1);
+    const bool shown = field.ends_with("!r");
+    if (shown || field.ends_with("!s")) field.remove_suffix(2);
+    if (field.find_first_of(".[:!{") != field.npos)
+      throw template_error("format: expected a number or a name in braces, found '" + std::string(field) + "'");
+    const value& each = argument(field);
+    out += shown ? each.repr() : each.print();
+    at = end;
+  }
+  return out;
+}
+
 /// A method of strings; undefined where there is none of this name.
 inline value text_method(const std::string& text, const std::string& name) {
   const auto optional_text = [](const arguments& a, std::size_t at, const char* key) -> std::optional<std::string> {
@@ -243,6 +286,7 @@ inline value text_method(const std::string& text, const std::string& name) {
       for (const value& each : elements(needed(a, 0))) out += (first ? "" : text) + each.text(), first = false;
       return out;
     });
+  if (name == "format") return function([=](const arguments& a) -> value { return filled(text, a); });
   if (name == "splitlines")
     return function([=](const arguments&) -> value {
       list out = split(replaced(replaced(text, "\r\n", "\n", -1), "\r", "\n", -1), "\n", -1, false);
