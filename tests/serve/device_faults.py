@@ -46,7 +46,7 @@ check.equal(taken.returncode, 0, f"a driver that does not: {taken.stderr}")
 check("in a process of its own" in taken.stderr, f"it was tried: {taken.stderr}")
 check("in a process of its own" not in try_driver().stderr, "and is not tried again")
 
-server = Server("--drain-seconds", "2", environment=LAYER)
+server = Server("--drain-seconds", "2", "--read-seconds", "600", environment=LAYER)
 ask = server.ask
 status, _, before = ask("POST", TEXT, good)
 check.equal(status, 200, "through the layer")
@@ -93,12 +93,14 @@ asker.join(60)
 check.equal(waiting["answer"][0] and waiting["answer"][2].get("choices"), before["choices"], "who waited is answered")
 check.equal(ask("GET", "/health")[0], 200, "health behind that")
 
-# A client that does not read is dropped, and delays no other client: 8 choices with 20 alternatives a token are more
-# than sockets hold.
+# Clients that do not read delay no other client: 8 choices with 20 alternatives a token are more than sockets hold. A
+# server that waited for their reading would wait as long as --read-seconds lets it. An answer takes as long as the
+# machine needs for the others' tokens.
 slow = [start_stream(server, n=8, logprobs=20) for _ in range(2)]
 start = time.time()
-check.equal(ask("POST", TEXT, good)[2]["choices"], before["choices"], "an answer beside slow readers")
-check(time.time() - start < 20, f"in time, found {time.time() - start:.1f} s")
+answer = ask("POST", TEXT, good, seconds=300)[2]
+check.equal(answer["choices"], before["choices"], "an answer beside slow readers")
+check(time.time() - start < 200, f"in time, found {time.time() - start:.1f} s")
 for link in slow:
     link.close()
 check.wait_until(lambda: ask("GET", "/health")[2]["running"] == 0, 20, "they end when they are gone")
