@@ -77,6 +77,26 @@ TEST_CASE("jinja_filters: lists", "[jinja]") {
               {"[[1, 2], [3]]|map('length')|list", "[2, 1]"}});
 }
 
+TEST_CASE("jinja_filters: what filters choose is read once, as Python's generators are", "[jinja]") {
+  const auto rendered = [](const std::string& text) {
+    return jinja::render(text, {{"l", {"a", "b", "c"}}, {"d", {{"k", 1}}}});
+  };
+  CHECK(rendered("{% if []|select %}yes{% endif %}{{ not ({}|items) }}") == "yesFalse");
+  CHECK(rendered("{% set g = l|map('upper') %}{{ g|join }}-{{ g|join }}") == "ABC-");
+  CHECK(
+      rendered(
+          "{% set g = l|unique %}{% for x in g %}{{ x }}{{ loop.length }}{% endfor %}{% for x in g %}x{% endfor %}") ==
+      "a3b3c3");
+  CHECK(rendered("{% set g = l|reverse %}{{ g|first }}{{ g|list }}") == "c['b', 'a']");
+  CHECK(rendered("{% set g = l|select %}{{ 'b' in g }}{{ g|list }}{{ 'b' in g }}") == "True['c']False");
+  CHECK(rendered("{% for k, v in d|items %}{{ k }}{{ v }}{% endfor %}") == "k1");
+  CHECK(rendered("{{ (l|select)[0] }}{{ (l|select) == l }}{{ (l|select) is sequence }}{{ (l|select) is iterable }}") ==
+        "FalseFalseTrue");
+  for (const char* wrong : {"{{ l|select }}", "{{ l|select|length }}", "{{ l|select|last }}", "{{ l|select|tojson }}",
+                            "{{ (l|select) + l }}", "{{ (l|select)[1:] }}", "{{ l|reverse|string }}"})
+    CHECK_THROWS_AS(rendered(wrong), jinja::template_error);
+}
+
 TEST_CASE("jinja_filters: texts and numbers", "[jinja]") {
   expect_all({{"s|upper", "THE QUICK"},
               {"s|title", "The Quick"},

@@ -399,6 +399,7 @@ class expression_parser {
     return [of, parts](const auto& s) -> value {
       const auto bound = [&](const expression& each) { return each ? each(s) : value(nullptr); };
       const value found = of(s);
+      if (found.is_generator()) throw template_error("a slice: expected a list, found a generator");
       const list all = elements(found);
       list out;
       for (const std::size_t i : sliced(all.size(), bound(parts[0]), bound(parts[1]), bound(parts[2])))

@@ -128,7 +128,8 @@ inline const std::map<std::string, test, std::less<>>& tests() {
       {"string", [](v x, a) { return x.is_string(); }},
       {"mapping", [](v x, a) { return x.is_dict(); }},
       {"sequence", [](v x, a) { return x.is_list() || x.is_dict() || x.is_string() || x.is_undefined(); }},
-      {"iterable", [](v x, a) { return x.is_list() || x.is_dict() || x.is_string() || x.is_undefined(); }},
+      {"iterable",
+       [](v x, a) { return x.is_list() || x.is_dict() || x.is_string() || x.is_undefined() || x.is_generator(); }},
       {"callable", [](v x, a) { return x.is_callable(); }},
       {"odd", [](v x, a) { return x.integer() % 2 != 0; }},
       {"even", [](v x, a) { return x.integer() % 2 == 0; }},
@@ -141,9 +142,12 @@ inline const std::map<std::string, test, std::less<>>& tests() {
       {"lower", [](v x, a) { return text_method(x.print(), "islower").call({}).truth(); }},
       {"in",
        [](v x, a given) {
-         const list all = elements(other(given));
          if (other(given).is_string()) return other(given).text().find(x.text()) != std::string::npos;
-         return std::find(all.begin(), all.end(), x) != all.end();
+         list all = elements(other(given));
+         const auto found = std::find(all.begin(), all.end(), x);
+         if (found == all.end()) return false;
+         if (other(given).is_generator()) other(given).unread().assign(found + 1, all.end());
+         return true;
        }},
       {"eq", [](v x, a given) { return x == other(given); }},
       {"ne", [](v x, a given) { return !(x == other(given)); }},
@@ -176,7 +180,7 @@ inline value choose(const std::string& name, const arguments& a) {
     return next < a.positional.size() ? std::optional(a.positional[next++].text()) : std::nullopt;
   };
   list out;
-  if (!a.positional.at(0).truth()) return out;  // as in jinja2, also of none
+  if (!a.positional.at(0).truth()) return generator{};  // as in jinja2, also of none
   if (name == "map") {
     const value* path = a.find(99, "attribute");
     const value* otherwise = a.find(99, "default");
@@ -192,7 +196,7 @@ inline value choose(const std::string& name, const arguments& a) {
       given.positional.insert(given.positional.end(), a.positional.begin() + 2, a.positional.end());
       out.push_back(run_filter(*filter, given));
     }
-    return out;
+    return generator{std::move(out)};
   }
   const auto path = attributed ? text_at() : std::nullopt;
   if (attributed && !path) throw template_error(name + ": expected an attribute");
@@ -204,7 +208,7 @@ inline value choose(const std::string& name, const arguments& a) {
     const value of = path ? attribute_path(each, *path) : each;
     if ((tested ? run_test(*tested, of, more) : of.truth()) == keeps) out.push_back(each);
   }
-  return out;
+  return generator{std::move(out)};
 }
 
 /// The filters sort, unique, min, max and dictsort.
@@ -231,7 +235,7 @@ inline value ordered(const std::string& name, const arguments& a) {
     for (const value& each : all)
       if (const value key = key_of(each); std::find(seen.begin(), seen.end(), key) == seen.end())
         seen.push_back(key), out.push_back(each);
-    return out;
+    return generator{std::move(out)};
   }
   const auto before = [&](const value& x, const value& y) { return less(key_of(x), key_of(y)); };
   if (extreme) {
@@ -273,17 +277,21 @@ inline value number_filter(const std::string& name, const arguments& a) {
 /// Filters of lists and other values with elements.
 inline std::optional<value> list_filter(const std::string& name, const arguments& a) {
   const value& of = a.positional.at(0);
+  if (of.is_generator() && (name == "length" || name == "count" || name == "last"))
+    throw template_error(name + ": expected a list, found " + of.kind());
   if (name == "length" || name == "count")
     return value::of_size(of.is_dict() ? of.members().members.size() : elements(of).size());
   if (name == "first" || name == "last") {
     const list all = elements(of);
+    if (of.is_generator() && !all.empty()) of.unread().assign(all.begin() + 1, all.end());
     return all.empty() ? value(undefined{name}) : name == "first" ? all.front() : all.back();
   }
   if (name == "list") return value(elements(of));
   if (name == "reverse") {
     list all = elements(of);
     std::reverse(all.begin(), all.end());
-    if (!of.is_string()) return value(all);
+    if (of.is_generator()) return value(std::move(all));
+    if (!of.is_string()) return generator{std::move(all)};
     std::string out;
     for (const value& each : all) out += each.text();
     return value(out);
@@ -311,9 +319,9 @@ inline std::optional<value> list_filter(const std::string& name, const arguments
   }
   if (name == "items") {
     list out;
-    if (of.is_undefined()) return value(out);
+    if (of.is_undefined()) return generator{std::move(out)};
     for (const auto& [key, each] : of.members().members) out.push_back(list{key, each});
-    return value(out);
+    return generator{std::move(out)};
   }
   for (const char* chooses : {"select", "reject", "selectattr", "rejectattr", "map"})
     if (name == chooses) return choose(name, a);

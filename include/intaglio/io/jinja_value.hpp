@@ -37,6 +37,10 @@ class value;
 /// A list of a template.
 using list = std::vector<value>;
 struct dict;
+/// What some filters give: elements that are read once, as those of Python's generators.
+struct generator {
+  list rest;
+};
 
 /// Positional and named arguments of a call.
 struct arguments {
@@ -50,8 +54,9 @@ using function = std::function<value(const arguments&)>;
 /// A value. Lists, dicts and functions are shared, as in Python.
 class value {
  public:
-  using content = std::variant<undefined, std::nullptr_t, bool, std::int64_t, double, std::string,
-                               std::shared_ptr<list>, std::shared_ptr<dict>, std::shared_ptr<function>>;
+  using content =
+      std::variant<undefined, std::nullptr_t, bool, std::int64_t, double, std::string, std::shared_ptr<list>,
+                   std::shared_ptr<dict>, std::shared_ptr<function>, std::shared_ptr<generator>>;
   value() = default;
   value(std::nullptr_t) : content_(nullptr) {}
   value(bool v) : content_(v) {}
@@ -64,6 +69,7 @@ class value {
   value(list v) : content_(std::make_shared<list>(std::move(v))) {}
   value(std::shared_ptr<dict> v) : content_(std::move(v)) {}
   value(function v) : content_(std::make_shared<function>(std::move(v))) {}
+  value(generator v) : content_(std::make_shared<generator>(std::move(v))) {}
   static value of_size(std::size_t v) { return static_cast<std::int64_t>(v); }
   static value of_json(const nlohmann::ordered_json& from);
 
@@ -77,10 +83,13 @@ class value {
   bool is_list() const { return std::holds_alternative<std::shared_ptr<list>>(content_); }
   bool is_dict() const { return std::holds_alternative<std::shared_ptr<dict>>(content_); }
   bool is_callable() const { return std::holds_alternative<std::shared_ptr<function>>(content_); }
+  bool is_generator() const { return std::holds_alternative<std::shared_ptr<generator>>(content_); }
 
   const std::string& text() const { return expect<std::string>("a string"); }
   const list& items() const { return *expect<std::shared_ptr<list>>("a list"); }
   dict& members() const { return *expect<std::shared_ptr<dict>>("a dict"); }
+  /// The elements of a generator that nobody has read.
+  list& unread() const { return expect<std::shared_ptr<generator>>("a generator")->rest; }
   const std::shared_ptr<dict>* dict_pointer() const { return std::get_if<std::shared_ptr<dict>>(&content_); }
   value call(const arguments& given) const { return (*expect<std::shared_ptr<function>>("a function"))(given); }
   std::int64_t integer() const {
@@ -152,7 +161,7 @@ inline value value::of_json(const nlohmann::ordered_json& from) {
 
 inline const char* value::kind() const {
   constexpr const char* names[] = {"an undefined value", "none",   "a boolean", "a whole number", "a number",
-                                   "a string",           "a list", "a dict",    "a function"};
+                                   "a string",           "a list", "a dict",    "a function",     "a generator"};
   return names[content_.index()];
 }
 
@@ -163,7 +172,7 @@ inline bool value::truth() const {
   if (is_string()) return !text().empty();
   if (is_list()) return !items().empty();
   if (is_dict()) return !members().members.empty() || members().is_namespace;
-  return is_callable();
+  return is_callable() || is_generator();
 }
 
 /// Python's repr() of a float: the shortest digits that read back as the same number, with a point or an exponent.
@@ -209,6 +218,7 @@ inline std::string value::print() const {
   if (is_integer()) return std::to_string(integer());
   if (is_float()) return float_text(number());
   if (is_string()) return text();
+  if (is_generator()) throw template_error("a generator has no text; the filter list reads it");
   std::string out;
   if (is_list()) {
     for (const value& each : items()) out += (out.empty() ? "" : ", ") + each.repr();
@@ -232,7 +242,7 @@ inline bool operator==(const value& a, const value& b) {
       if (const value* found = other.find(key); found == nullptr || !(*found == each)) return false;
     return true;
   }
-  return !a.is_callable() || &a == &b;
+  return (!a.is_callable() && !a.is_generator()) || &a == &b;
 }
 /// Whether a is in front of b. @throws template_error for values without an order
 inline bool less(const value& a, const value& b) {
@@ -253,9 +263,11 @@ inline std::vector<std::string_view> characters(std::string_view text) {
   return out;
 }
 
-/// The elements that a loop or a filter iterates over: of a list, keys of a dict, characters of a string.
+/// The elements that a loop or a filter iterates over: of a list, keys of a dict, characters of a string. A generator
+/// has none afterwards.
 inline list elements(const value& of) {
   if (of.is_list()) return of.items();
+  if (of.is_generator()) return std::exchange(of.unread(), {});
   list out;
   if (of.is_dict())
     for (const auto& member : of.members().members) out.push_back(member.first);
