@@ -70,6 +70,7 @@ def edited(tokens, every):
 
 def models(wanted):
     """Writes the models where they are not there. @return their paths, and of both texts the tokens and the pieces"""
+    wanted.folder.mkdir(parents=True, exist_ok=True)
     speech = synthetic_gguf.Speech()
     pieces = {"code": code_pieces(wanted.pieces // 10), "JSON": json_pieces(wanted.pieces // 7)}
     texts = {name: (speech.add(list_, goes_round=name == "code"), list_) for name, list_ in pieces.items()}
