@@ -97,6 +97,21 @@ TEST_CASE("jinja_filters: what filters choose is read once, as Python's generato
     CHECK_THROWS_AS(rendered(wrong), jinja::template_error);
 }
 
+TEST_CASE("jinja_filters: texts that are added to safe ones are escaped", "[jinja]") {
+  expect_all({{"'<'|safe + '<\"' + \"'\"", "<&lt;&#34;&#39;"},
+              {"'<' + '<'|safe", "&lt;<"},
+              {"'<'|safe ~ '<'", "<<"},
+              {"'<'|e + '&'", "&lt;&amp;"},
+              {"'<'|e|e|string", "&lt;"},
+              {"'<a'|safe|upper + '<'", "<A&lt;"},
+              {"(' <'|safe).strip() + '<'", "<&lt;"},
+              {"('<'|safe) * 2 + '<'", "<<&lt;"},
+              {"('<'|safe)|indent + '<'", "<&lt;"},
+              {"('<'|safe)|replace('a', 'b') + '<'", "<<"},
+              {"'<' + '<'", "<<"}});
+  CHECK_THROWS_AS(value_of("('%s'|safe) % '<'"), jinja::template_error);
+}
+
 TEST_CASE("jinja_filters: texts and numbers", "[jinja]") {
   expect_all({{"s|upper", "THE QUICK"},
               {"s|title", "The Quick"},

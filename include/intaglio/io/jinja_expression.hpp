@@ -61,8 +61,10 @@ inline value power(const value& a, const value& b) {
 
 /// Python's arithmetic: + - * / // %.
 inline value arithmetic(const std::string& sign, const value& a, const value& b) {
+  if (a.is_safe() && sign == "%") throw template_error("%: not for a text of the filters safe and escape");
   if (sign == "%" && a.is_string()) return formatted(a.text(), b.is_list() ? b.items() : list{b});
-  if (sign == "+" && a.is_string() && b.is_string()) return a.text() + b.text();
+  if (sign == "+" && a.is_string() && b.is_string())
+    return a.is_safe() || b.is_safe() ? value::safe(escaped(a) + escaped(b)) : value(a.text() + b.text());
   if (sign == "+" && a.is_list() && b.is_list()) {
     list out = a.items();
     out.insert(out.end(), b.items().begin(), b.items().end());
@@ -75,7 +77,7 @@ inline value arithmetic(const std::string& sign, const value& a, const value& b)
       throw template_error("*: the text is too long");
     std::string out;
     for (std::int64_t i = 0; i < count; ++i) out += text;
-    return out;
+    return a.is_safe() || b.is_safe() ? value::safe(std::move(out)) : value(std::move(out));
   }
   if (!a.is_number() || !b.is_number()) {
     if (a.is_undefined()) (void)a.text();

@@ -334,21 +334,17 @@ inline std::optional<value> list_filter(const std::string& name, const arguments
 inline std::optional<value> text_filter(const std::string& name, const arguments& a) {
   const value& of = a.positional.at(0);
   const auto method = [&](const char* known) {
-    return text_method(of.print(), known).call({{a.positional.begin() + 1, a.positional.end()}, a.named});
+    const value out = text_method(of.print(), known).call({{a.positional.begin() + 1, a.positional.end()}, a.named});
+    return of.is_safe() && name != "replace" ? value::safe(out.text()) : out;
   };
-  if (name == "string" || name == "safe") return value(of.print());
+  if (name == "string") return of.is_safe() ? of : value(of.print());
+  if (name == "safe") return value::safe(of.print());
   if (name == "trim") return method("strip");
   if (name == "upper" || name == "lower" || name == "title" || name == "capitalize" || name == "replace")
     return method(name.c_str());
   if (name == "wordcount") return value::of_size(split(of.print(), std::nullopt, -1, false).size());
   if (name == "format") return value(formatted(of.print(), {a.positional.begin() + 1, a.positional.end()}));
-  if (name == "escape" || name == "e") {
-    std::string out = of.print();
-    for (const auto& [from, to] :
-         {std::pair{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"'", "&#39;"}, {"\"", "&#34;"}})
-      out = replaced(out, from, to, -1);
-    return value(out);
-  }
+  if (name == "escape" || name == "e") return value::safe(escaped(of));
   if (name == "indent") {
     const value *width = a.find(1, "width"), *first = a.find(2, "first"), *blank = a.find(3, "blank");
     const std::int64_t columns = width == nullptr ? 4 : width->is_string() ? 0 : width->integer();
@@ -364,7 +360,7 @@ inline std::optional<value> text_filter(const std::string& name, const arguments
       out += (wanted ? space : "") + line.text();
       head = false;
     }
-    return value(out);
+    return of.is_safe() ? value::safe(std::move(out)) : value(std::move(out));
   }
   return std::nullopt;
 }
@@ -424,6 +420,11 @@ inline value attribute(const value& of, const std::string& name) {
   if (of.is_undefined()) (void)of.text();
   value method = undefined{name};
   if (of.is_string()) method = text_method(of.text(), name);
+  if (of.is_safe() && !method.is_undefined())
+    method = function([of = method](const arguments& a) -> value {
+      const value out = of.call(a);
+      return out.is_string() ? value::safe(out.text()) : out;
+    });
   if (of.is_dict() && !of.members().is_namespace) {
     // A method goes before a key of the same name, as in Python.
     const auto* shared = of.dict_pointer();

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "intaglio/io/jinja_value.hpp"
@@ -86,6 +87,16 @@ inline std::string replaced(std::string_view text, std::string_view from, std::s
     at = found + from.size();
   }
   return out.append(text.substr(at));
+}
+
+/// The text of a value for HTML, as the filter escape gives it; a safe text is unchanged.
+inline std::string escaped(const value& of) {
+  std::string out = of.print();
+  if (of.is_safe()) return out;
+  for (const auto& [from, to] :
+       {std::pair{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"'", "&#39;"}, {"\"", "&#34;"}})
+    out = replaced(out, from, to, -1);
+  return out;
 }
 
 /// Converts letters of ASCII, Latin-1, Greek and Cyrillic to upper or lower case; other letters are unchanged.

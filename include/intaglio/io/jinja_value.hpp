@@ -70,6 +70,13 @@ class value {
   value(std::shared_ptr<dict> v) : content_(std::move(v)) {}
   value(function v) : content_(std::make_shared<function>(std::move(v))) {}
   value(generator v) : content_(std::make_shared<generator>(std::move(v))) {}
+  /// A text that the filters safe and escape give: where another text is added to it, that one is escaped.
+  static value safe(std::string text) {
+    value out(std::move(text));
+    out.safe_ = true;
+    return out;
+  }
+  bool is_safe() const { return safe_; }
   static value of_size(std::size_t v) { return static_cast<std::int64_t>(v); }
   static value of_json(const nlohmann::ordered_json& from);
 
@@ -114,6 +121,7 @@ class value {
     throw template_error(std::string("expected ") + what + ", found " + kind());
   }
   content content_;
+  bool safe_ = false;
 };
 
 /// A dict; keys keep the order in which they were added.
