@@ -5,6 +5,7 @@
 
 #include <intaglio/core/error.hpp>
 #include <intaglio/families/adapter_room.hpp>
+#include <intaglio/io/adapter_set.hpp>
 #include <intaglio/platform/path_text.hpp>
 #include <intaglio/runtime/basic_batch.hpp>
 #include <intaglio/runtime/cut_batch.hpp>

@@ -7,6 +7,7 @@
 #include "device_choice.hpp"
 #include "engraved_models.hpp"
 #include "known_models.hpp"
+#include "model_file.hpp"
 #include "plan_page.hpp"
 #include "stream_read.hpp"
 

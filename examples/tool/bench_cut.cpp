@@ -5,6 +5,7 @@
 #include "cut.hpp"
 #include "engraved_models.hpp"
 #include "known_models.hpp"
+#include "model_file.hpp"
 
 #include <intaglio/runtime/load_session.hpp>
 #include <intaglio/runtime/synthetic_weights.hpp>

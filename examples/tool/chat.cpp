@@ -6,6 +6,7 @@
 #include "engine.hpp"
 #include "engraved_models.hpp"
 #include "line_editor.hpp"
+#include "model_file.hpp"
 #include "sampling_choice.hpp"
 #include "terminal_markdown.hpp"
 #include "terminal_text.hpp"

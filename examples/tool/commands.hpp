@@ -2,7 +2,7 @@
 // The commands and what each takes from the command line. Plain structs, so that only main.cpp pays for the parser.
 #pragma once
 
-#include "model_file.hpp"
+#include "model_options.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // fable.gguf as it is, in the read-only data of the program.
+#include "embedded_model.hpp"
+
 #include "file_in_program.hpp"
-#include "model_file.hpp"
 
 #ifndef INTAGLIO_EMBEDDED_MODEL
 #error "expected INTAGLIO_EMBEDDED_MODEL, the path of fable.gguf as a string"

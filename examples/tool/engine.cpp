@@ -6,6 +6,7 @@
 #include "cut.hpp"
 #include "engraved_models.hpp"
 #include "known_models.hpp"
+#include "model_file.hpp"
 #include "ranks.hpp"
 #include "template_engine.hpp"
 

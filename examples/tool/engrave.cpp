@@ -4,6 +4,7 @@
 #include "commands.hpp"
 #include "console.hpp"
 #include "known_models.hpp"
+#include "model_file.hpp"
 
 #include <intaglio/core/number_text.hpp>
 #include <intaglio/core/version.hpp>

@@ -3,7 +3,6 @@
 // (default_models.hpp, or what `intaglio engrave` wrote): a constant `engraved_models` of named_model entries.
 #pragma once
 
-#include <intaglio/io/checkpoint_data.hpp>
 #include <intaglio/plan/device_classes.hpp>
 #include <intaglio/plan/planned.hpp>
 #include <intaglio/plan/table.hpp>
@@ -14,6 +13,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+
+namespace intaglio::io {
+class checkpoint;
+}
 
 namespace intaglio::tool {
 

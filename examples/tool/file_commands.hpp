@@ -6,6 +6,8 @@
 #include "model_cache.hpp"
 #include "story_commands.hpp"
 
+#include <intaglio/core/error.hpp>
+
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>

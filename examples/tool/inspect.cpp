@@ -4,6 +4,7 @@
 #include "console.hpp"
 #include "engraved_models.hpp"
 #include "model_cache.hpp"
+#include "model_file.hpp"
 
 #include <intaglio/io/check.hpp>
 #include <intaglio/io/convert.hpp>

@@ -2,9 +2,11 @@
 #include "model_file.hpp"
 
 #include "console.hpp"
+#include "embedded_model.hpp"
 #include "model_arrival.hpp"
 #include "model_cache.hpp"
 
+#include <intaglio/io/adapter_set.hpp>
 #include <intaglio/io/checkpoint.hpp>
 #include <intaglio/io/lora_adapter.hpp>
 #include <intaglio/platform/console.hpp>

@@ -4,6 +4,7 @@
 
 #include "commands.hpp"
 
+#include <intaglio/core/error.hpp>
 #include <intaglio/kernels/cache_layout.hpp>
 
 #include <CLI/CLI.hpp>

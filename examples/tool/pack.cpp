@@ -3,6 +3,7 @@
 #include "commands.hpp"
 #include "console.hpp"
 #include "engraved_models.hpp"
+#include "model_file.hpp"
 
 #include <intaglio/platform/path_text.hpp>
 #include <intaglio/runtime/pack.hpp>

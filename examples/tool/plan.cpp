@@ -5,6 +5,7 @@
 #include "cut_text.hpp"
 #include "engraved_models.hpp"
 #include "known_models.hpp"
+#include "model_file.hpp"
 #include "plan_page.hpp"
 
 #include <intaglio/io/atomic_file.hpp>

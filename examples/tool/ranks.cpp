@@ -4,6 +4,7 @@
 #include "console.hpp"
 
 #include <intaglio/core/error.hpp>
+#include <intaglio/runtime/session_handle.hpp>
 
 #ifdef INTAGLIO_MPI
 #include <intaglio/runtime/basic_session.hpp>  // engine.cpp's definitions are inline where it is one file with others

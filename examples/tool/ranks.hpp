@@ -2,12 +2,23 @@
 // A model over the ranks of MPI: what --mpi does. A tool that is built without INTAGLIO_MPI refuses it.
 #pragma once
 
-#include "model_file.hpp"
-
-#include <intaglio/io/checkpoint_data.hpp>
-#include <intaglio/runtime/session_handle.hpp>
+#include "model_options.hpp"
 
 #include <span>
+
+namespace intaglio {
+class basic_session;
+struct session_options;
+namespace gpu {
+class device;
+}
+namespace io {
+class checkpoint;
+}
+namespace plan {
+struct table;
+}
+}  // namespace intaglio
 
 namespace intaglio::tool {
 

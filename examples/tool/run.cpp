@@ -3,6 +3,7 @@
 #include "commands.hpp"
 #include "console.hpp"
 #include "engine.hpp"
+#include "model_file.hpp"
 #include "npy_file.hpp"
 #include "sampling_choice.hpp"
 

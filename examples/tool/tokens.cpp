@@ -2,6 +2,7 @@
 // tokenize and detokenize.
 #include "commands.hpp"
 #include "console.hpp"
+#include "model_file.hpp"
 
 #include <intaglio/io/unicode.hpp>
 

@@ -6,6 +6,7 @@
 #include "device_choice.hpp"
 #include "engraved_models.hpp"
 #include "known_models.hpp"
+#include "model_file.hpp"
 
 #include <intaglio/runtime/synthetic_weights.hpp>
 #include <intaglio/runtime/tune.hpp>

@@ -5,6 +5,7 @@
 #include "commands.hpp"
 #include "console.hpp"
 #include "engraved_models.hpp"
+#include "model_file.hpp"
 
 #include <intaglio/io/feature_index_build.hpp>
 #include <intaglio/io/prompt.hpp>
