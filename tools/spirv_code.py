@@ -6,17 +6,16 @@ import struct
 
 # Instructions that carry only source text and line numbers.
 SOURCE_TEXT = {2, 3, 4, 7, 8, 317, 330}
-OP_NAME, OP_MEMBER_NAME, OP_FUNCTION, OP_VARIABLE = 5, 6, 54, 59
+OP_NAME, OP_MEMBER_NAME, OP_TYPE_POINTER, OP_FUNCTION, OP_VARIABLE = 5, 6, 32, 54, 59
 # The optimizer drops `precise` where it copies instructions, so every sum and product is decorated here once more.
-OP_DECORATE, NO_CONTRACTION = 71, 42
+OP_DECORATE, SPEC_ID, NO_CONTRACTION = 71, 1, 42
 # Shaders say dont_unroll to the optimizer where they mean that drivers should unroll (shaders/include/subgroup.glsl).
 OP_LOOP_MERGE, UNROLL, DONT_UNROLL = 246, 1, 2
 # And dependency_infinite where kernels::hint_loops decides: embedded modules have dont_unroll at these loops.
 DEPENDENCY_INFINITE = 4
 FLOAT_ARITHMETIC = {127, 129, 131, 133, 136, 140, 141, 142, 148}
-FUNCTION_STORAGE = 7
+PUSH_CONSTANT_STORAGE = 9
 TYPES = set(range(19, 40))
-SPECIALIZATION_CONSTANTS = {48, 49, 50, 51, 52}
 
 
 def first_function(spirv):
@@ -53,16 +52,15 @@ def without_exactness(spirv):
 
 
 def without_source_text(spirv):
-    """Keeps the names that describe the interface (types, members, variables outside functions, specialization
-    constants, functions)."""
+    """Keeps the names that kernels/reflection.hpp compares with C++: specialization constants and members of the block
+    of push constants. Other names would make a program larger, and a driver's cache miss where one changes."""
     words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
-    named = set()
+    named, blocks = set(), set()
     for opcode, instruction in instructions(words):
-        if opcode in TYPES:
+        if opcode == OP_DECORATE and instruction[2] == SPEC_ID:
             named.add(instruction[1])
-        elif (opcode in SPECIALIZATION_CONSTANTS or opcode == OP_FUNCTION
-              or (opcode == OP_VARIABLE and instruction[3] != FUNCTION_STORAGE)):
-            named.add(instruction[2])
+        elif opcode == OP_TYPE_POINTER and instruction[2] == PUSH_CONSTANT_STORAGE:
+            blocks.add(instruction[3])
     exact = {
         instruction[1]
         for opcode, instruction in instructions(words)
@@ -75,7 +73,8 @@ def without_source_text(spirv):
     ]
     kept = list(words[:5])
     for opcode, instruction in instructions(words):
-        if opcode in SOURCE_TEXT or (opcode == OP_NAME and instruction[1] not in named):
+        if opcode in SOURCE_TEXT or (opcode == OP_NAME and instruction[1] not in named) or (
+                opcode == OP_MEMBER_NAME and instruction[1] not in blocks):
             continue
         if opcode in TYPES and contractible:  # decorations end where types begin
             kept.extend(word for target in contractible for word in (3 << 16 | OP_DECORATE, target, NO_CONTRACTION))

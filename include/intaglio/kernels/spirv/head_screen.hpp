@@ -1,27 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Written by tools/embed_shaders from shaders/head_screen.comp -O -DWIDE_LOADS=0 -DINTEGER_DOT=1: 29448 bytes of SPIR-V.
+// Written by tools/embed_shaders from shaders/head_screen.comp -O -DWIDE_LOADS=0 -DINTEGER_DOT=1: 28888 bytes of SPIR-V.
 #pragma once
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long head_screen_source_hash = 0x1790c534c8a60f1eULL;
+inline constexpr unsigned long long head_screen_source_hash = 0x00a85b1cfa57f9c3ULL;
 alignas(4) inline constexpr char head_screen_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0003\17\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0\0"
     "\21\0\2\0\202\27\0\0\21\0\2\0\203\27\0\0\12\0\10\0SPV_KHR_integer_dot_product\0\13\0\6\0\10\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\23\0\5\0\0\0\13\0\0\0main\0\0\0\0$\1\0\0(\1\0\0\?\1\0\0E\1\0\0\353\3\0\0"
     "\1\4\0\0T\5\0\0a\5\0\0o\5\0\0\2\6\0\0\14\6\0\0+\6\0\0x\7\0\0\201\7\0\0K\1\6\0\13\0\0\0&\0\0\0\16\0\0\0\17\0\0\0"
-    "\17\0\0\0\5\0\4\0\13\0\0\0main\0\0\0\0\5\0\4\0\22\0\0\0Words\0\0\0\6\0\4\0\22\0\0\0\0\0\0\0at\0\0\5\0\5\0~\0\0\0"
-    "screening\0\0\0\6\0\5\0~\0\0\0\0\0\0\0rank\0\0\0\0\6\0\5\0~\0\0\0\1\0\0\0reach\0\0\0\5\0\5\0\217\0\0\0WordQuads"
-    "\0\0\0\6\0\4\0\217\0\0\0\0\0\0\0at\0\0\5\0\6\0 \1\0\0subgroup_width\0\0\5\0\6\0$\1\0\0gl_SubgroupSize\0\5\0\10\0"
-    "(\1\0\0gl_SubgroupInvocationID\0\5\0\6\0;\1\0\0workgroup_size\0\0\5\0\6\0\?\1\0\0gl_NumSubgroups\0\5\0\6\0E\1\0"
-    "\0gl_SubgroupID\0\0\0\5\0\4\0B\2\0\0columns\0\5\0\5\0\353\3\0\0block_sums\0\0\5\0\6\0\1\4\0\0from_subgroups\0\0"
-    "\5\0\4\0\11\5\0\0rows\0\0\0\0\5\0\4\0R\5\0\0Push\0\0\0\0\6\0\5\0R\5\0\0\0\0\0\0input_\0\0\6\0\6\0R\5\0\0\1\0\0\0"
-    "norm_weight\0\6\0\5\0R\5\0\0\2\0\0\0codes\0\0\0\6\0\5\0R\5\0\0\3\0\0\0scales\0\0\6\0\5\0R\5\0\0\4\0\0\0bounds\0"
-    "\0\6\0\4\0R\5\0\0\5\0\0\0y\0\0\0\6\0\5\0R\5\0\0\6\0\0\0lowest\0\0\6\0\5\0R\5\0\0\7\0\0\0state\0\0\0\5\0\3\0T\5\0"
-    "\0\0\0\0\0\5\0\7\0a\5\0\0gl_NumWorkGroups\0\0\0\0\5\0\6\0o\5\0\0gl_WorkGroupID\0\0\5\0\3\0x\5\0\0eps\0\5\0\5\0"
-    "\326\5\0\0FloatQuads\0\0\6\0\4\0\326\5\0\0\0\0\0\0at\0\0\5\0\4\0\377\5\0\0tiles\0\0\0\5\0\4\0\2\6\0\0high_y\0\0"
-    "\5\0\4\0\14\6\0\0low_y\0\0\0\5\0\5\0+\6\0\0magnitudes\0\0\5\0\4\0\224\6\0\0Floats\0\0\6\0\4\0\224\6\0\0\0\0\0\0a"
-    "t\0\0\5\0\5\0x\7\0\0lowest_of\0\0\0\5\0\10\0\201\7\0\0gl_LocalInvocationIndex\0G\0\4\0\16\0\0\0\1\0\0\0\0\0\0\0G"
+    "\17\0\0\0\5\0\6\0 \1\0\0subgroup_width\0\0\5\0\6\0;\1\0\0workgroup_size\0\0\5\0\4\0B\2\0\0columns\0\5\0\4\0\11\5"
+    "\0\0rows\0\0\0\0\6\0\5\0R\5\0\0\0\0\0\0input_\0\0\6\0\6\0R\5\0\0\1\0\0\0norm_weight\0\6\0\5\0R\5\0\0\2\0\0\0code"
+    "s\0\0\0\6\0\5\0R\5\0\0\3\0\0\0scales\0\0\6\0\5\0R\5\0\0\4\0\0\0bounds\0\0\6\0\4\0R\5\0\0\5\0\0\0y\0\0\0\6\0\5\0R"
+    "\5\0\0\6\0\0\0lowest\0\0\6\0\5\0R\5\0\0\7\0\0\0state\0\0\0\5\0\3\0x\5\0\0eps\0G\0\4\0\16\0\0\0\1\0\0\0\0\0\0\0G"
     "\0\4\0\21\0\0\0\6\0\0\0\4\0\0\0G\0\3\0\22\0\0\0\2\0\0\0H\0\5\0\22\0\0\0\0\0\0\0#\0\0\0\0\0\0\0G\0\4\0\216\0\0\0"
     "\6\0\0\0\20\0\0\0G\0\3\0\217\0\0\0\2\0\0\0H\0\5\0\217\0\0\0\0\0\0\0#\0\0\0\0\0\0\0G\0\4\0 \1\0\0\1\0\0\0\4\0\0\0"
     "G\0\3\0$\1\0\0\0\0\0\0G\0\4\0$\1\0\0\13\0\0\0$\0\0\0G\0\3\0(\1\0\0\0\0\0\0G\0\4\0(\1\0\0\13\0\0\0)\0\0\0G\0\4\0;"
@@ -212,7 +204,7 @@ inline constexpr const char* head_screen_exact =
     "K=J*$[-'(T%*$%'Y%+'%&%$I)&($';'d(5X%,)/&$&$&$&$&$&$&$&$&%&$&$&%$Y%0*(($55::T%F$&$/&+c%&V)<<3'd%'<:1T$)O)_%d%<<3'";
 
 inline constexpr auto head_screen_parts = [](auto take) {
-  return take(head_screen_spirv, 7362u, 417u, head_screen_exact, head_screen_code);
+  return take(head_screen_spirv, 7222u, 277u, head_screen_exact, head_screen_code);
 };
 
 }  // namespace intaglio::kernels::spirv

@@ -1,58 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Written by tools/embed_shaders from shaders/layers_batch.comp -O -DWIDE_LOADS=0 -DINNER_NORMS=1: 1299068 bytes of SPIR-V.
+// Written by tools/embed_shaders from shaders/layers_batch.comp -O -DWIDE_LOADS=0 -DINNER_NORMS=1: 1296644 bytes of SPIR-V.
 #pragma once
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_batch_normed_source_hash = 0xb26ebbb444f6430dULL;
+inline constexpr unsigned long long layers_batch_normed_source_hash = 0xf52d48391c8e03e5ULL;
 alignas(4) inline constexpr char layers_batch_normed_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\271\205\11\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\11\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0"
     "\0\0\21\0\2\0A\0\0\0\21\0\2\0\341\24\0\0\21\0\2\0\342\24\0\0\21\0\2\0\343\24\0\0\21\0\2\0\206\27\0\0\12\0\10\0SP"
     "V_KHR_cooperative_matrix\0\0\13\0\6\0\25\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\3\0\0\0\17\0\32\0\5\0\0\0"
     "\30\0\0\0main\0\0\0\0\322\11\0\0\301\12\0\0\315\12\0\0n\13\0\0y\13\0\0\305\13\0\0\314\13\0\0\345\13\0\0\352\13\0"
     "\0000\14\0\0\264\14\0\0\303\15\0\0\367\15\0\0Z\20\0\0\364\23\0\0n\26\0\0\315\27\0\0\\\30\0\0q\30\0\0|\31\0\0\340"
-    "#\0\0K\1\6\0\30\0\0\0&\0\0\0\33\0\0\0\34\0\0\0\34\0\0\0\5\0\4\0\30\0\0\0main\0\0\0\0\5\0\4\0\37\0\0\0Words\0\0\0"
-    "\6\0\4\0\37\0\0\0\0\0\0\0at\0\0\5\0\5\0004\1\0\0SharedQuads\0\6\0\4\0004\1\0\0\0\0\0\0at\0\0\5\0\5\0>\1\0\0Share"
-    "dWords\0\6\0\4\0>\1\0\0\0\0\0\0at\0\0\5\0\5\0]\2\0\0WordPairs\0\0\0\6\0\4\0]\2\0\0\0\0\0\0at\0\0\5\0\5\0i\2\0\0W"
-    "ordQuads\0\0\0\6\0\4\0i\2\0\0\0\0\0\0at\0\0\5\0\4\0E\3\0\0ResType\0\5\0\4\0$\5\0\0codec\0\0\0\5\0\5\0\211\5\0\0c"
-    "ode_bits\0\0\0\5\0\5\0t\6\0\0value_table\0\5\0\7\0\270\6\0\0by_halves_of_block\0\0\5\0\5\0\355\6\0\0zero_code\0"
-    "\0\0\5\0\6\0\357\6\0\0is_subtracted\0\0\0\5\0\5\0w\7\0\0factor_form\0\5\0\6\0{\7\0\0row_code_bytes\0\0\5\0\5\0"
-    "\223\7\0\0factor_each\0\5\0\5\0\304\7\0\0has_least\0\0\0\5\0\6\0\306\7\0\0factor_bytes\0\0\0\0\5\0\5\0\13\10\0\0"
-    "super_bytes\0\5\0\5\0\242\10\0\0table_unit\0\0\5\0\5\0\372\10\0\0whole_tiles\0\5\0\5\0\21\11\0\0has_sign\0\0\0\0"
-    "\5\0\5\0\310\11\0\0slot_words\0\0\5\0\4\0\316\11\0\0Push\0\0\0\0\6\0\6\0\316\11\0\0\0\0\0\0arguments\0\0\0\6\0\6"
-    "\0\316\11\0\0\1\0\0\0progress\0\0\0\0\6\0\5\0\316\11\0\0\2\0\0\0state\0\0\0\5\0\5\0\320\11\0\0Addresses\0\0\0\6"
-    "\0\4\0\320\11\0\0\0\0\0\0at\0\0\5\0\3\0\322\11\0\0\0\0\0\0\5\0\5\0\333\11\0\0page_size\0\0\0\5\0\5\0\335\11\0\0s"
-    "lot_pages\0\0\5\0\4\0\357\11\0\0context\0\5\0\4\0!\12\0\0window\0\0\5\0\5\0006\12\0\0head_dim\0\0\0\0\5\0\4\0007"
-    "\12\0\0chunks\0\0\5\0\4\0m\12\0\0scale\0\0\0\5\0\4\0\200\12\0\0heads\0\0\0\5\0\4\0\201\12\0\0q_size\0\0\5\0\7\0"
-    "\205\12\0\0intermediate_size\0\0\0\5\0\5\0\206\12\0\0hidden_size\0\5\0\4\0\216\12\0\0parts\0\0\0\5\0\5\0\301\12"
-    "\0\0addresses\0\0\0\5\0\10\0\315\12\0\0gl_LocalInvocationIndex\0\5\0\5\0\353\12\0\0spin_limit\0\0\5\0\7\0n\13\0"
-    "\0gl_NumWorkGroups\0\0\0\0\5\0\5\0y\13\0\0leaves_last\0\5\0\4\0\226\13\0\0Floats\0\0\6\0\4\0\226\13\0\0\0\0\0\0a"
-    "t\0\0\5\0\4\0\251\13\0\0slots\0\0\0\5\0\5\0\253\13\0\0row_groups\0\0\5\0\5\0\254\13\0\0most_rows\0\0\0\5\0\5\0"
-    "\255\13\0\0kv_heads\0\0\0\0\5\0\6\0\256\13\0\0heads_of_key\0\0\0\0\5\0\5\0\261\13\0\0heads_each\0\0\5\0\6\0\262"
-    "\13\0\0tasks_of_row\0\0\0\0\5\0\6\0\267\13\0\0value_slices\0\0\0\0\5\0\5\0\273\13\0\0value_turns\0\5\0\5\0\274"
-    "\13\0\0value_parts\0\5\0\4\0\275\13\0\0tasks\0\0\0\5\0\5\0\300\13\0\0kept_tasks\0\0\5\0\6\0\305\13\0\0octet_offs"
-    "ets\0\0\0\5\0\4\0\314\13\0\0ends\0\0\0\0\5\0\5\0\345\13\0\0positions\0\0\0\5\0\6\0\352\13\0\0cache_offsets\0\0\0"
-    "\5\0\6\0000\14\0\0gl_WorkGroupID\0\0\5\0\6\0>\14\0\0gate_up_tiles\0\0\0\5\0\4\0B\14\0\0kv_size\0\5\0\5\0D\14\0\0"
-    "qkv_size\0\0\0\0\5\0\4\0F\14\0\0own_qkv\0\5\0\6\0J\14\0\0shared_tiles\0\0\0\0\5\0\6\0\264\14\0\0gl_SubgroupID\0"
-    "\0\0\5\0\5\0,\15\0\0step_quads\0\0\5\0\5\0\227\15\0\0all_bring\0\0\0\5\0\5\0\244\15\0\0stage_quads\0\5\0\5\0\252"
-    "\15\0\0brings_two\0\0\5\0\4\0\303\15\0\0scratch\0\5\0\4\0\367\15\0\0pool\0\0\0\0\5\0\6\0006\16\0\0buffer_quads\0"
-    "\0\0\0\5\0\5\0\224\16\0\0middle_at\0\0\0\5\0\5\0\227\16\0\0attended_at\0\5\0\5\0\232\16\0\0gated_at\0\0\0\0\5\0"
-    "\5\0\235\16\0\0x_scales_at\0\5\0\7\0\246\16\0\0middle_scales_at\0\0\0\0\5\0\7\0\251\16\0\0attended_scales_at\0\0"
-    "\5\0\6\0\260\16\0\0gated_scales_at\0\5\0\5\0\335\16\0\0squares_at\0\0\5\0\7\0\340\16\0\0middle_squares_at\0\0\0"
-    "\5\0\5\0\260\17\0\0mosts_at\0\0\0\0\5\0\4\0\303\17\0\0sums_at\0\5\0\3\0>\20\0\0eps\0\5\0\6\0Z\20\0\0token_scales"
-    "\0\0\0\0\5\0\5\0\234\20\0\0by_halves\0\0\0\5\0\5\0%\21\0\0HeldQuads\0\0\0\6\0\4\0%\21\0\0\0\0\0\0at\0\0\5\0\4\0Y"
-    "\21\0\0placed\0\0\5\0\5\0\216\21\0\0HeldWords\0\0\0\6\0\4\0\216\21\0\0\0\0\0\0at\0\0\5\0\5\0E\22\0\0sum_quads\0"
-    "\0\0\5\0\5\0\364\23\0\0code_magic\0\0\5\0\5\0\245\24\0\0second_unit\0\5\0\5\0g\26\0\0most_octets\0\5\0\5\0h\26\0"
-    "\0row_quads\0\0\0\5\0\6\0n\26\0\0square_parts\0\0\0\0\5\0\5\0\216\26\0\0FloatQuads\0\0\6\0\4\0\216\26\0\0\0\0\0"
-    "\0at\0\0\5\0\5\0004\27\0\0half_dim\0\0\0\0\5\0\5\0K\27\0\0query_at\0\0\0\0\5\0\6\0\315\27\0\0head_squares\0\0\0"
-    "\0\5\0\4\0\\\30\0\0fresh\0\0\0\5\0\5\0q\30\0\0fresh_words\0\5\0\4\0\366\30\0\0count\0\0\0\5\0\6\0|\31\0\0norm_fa"
-    "ctors\0\0\0\0\5\0\5\0T\32\0\0team_octets\0\5\0\5\0_\32\0\0qkv_sums_at\0\5\0\7\0f\32\0\0projection_sums_at\0\0\5"
-    "\0\6\0j\32\0\0down_sums_at\0\0\0\0\5\0\5\0y\32\0\0tile_quads\0\0\5\0\5\0\331\33\0\0behind_sums\0\5\0\10\0\331\33"
-    "\0\0projected_squares_at\0\0\0\0\5\0\7\0\334\33\0\0lowered_squares_at\0\0\5\0\4\0\23\34\0\0layers\0\0\5\0\5\0005"
-    "\34\0\0head_octets\0\5\0\5\0006\34\0\0turn_octets\0\5\0\5\0W\34\0\0mosts_at\0\0\0\0\5\0\5\0J\35\0\0full_every\0"
-    "\0\5\0\5\0\363\35\0\0key_quads\0\0\0\5\0\5\0\366\36\0\0turn_chunks\0\5\0\6\0\11\37\0\0value_octets\0\0\0\0\5\0\6"
-    "\0\365 \0\0turn_channels\0\0\0\5\0\5\0\363\"\0\0blanked_at\0\0\5\0\6\0f#\0\0magic_of_codes\0\0\5\0\6\0l#\0\0work"
-    "group_size\0\0\5\0\6\0n#\0\0subgroup_width\0\0\5\0\10\0\340#\0\0gl_SubgroupInvocationID\0G\0\4\0\33\0\0\0\1\0\0"
+    "#\0\0K\1\6\0\30\0\0\0&\0\0\0\33\0\0\0\34\0\0\0\34\0\0\0\5\0\4\0$\5\0\0codec\0\0\0\5\0\5\0\310\11\0\0slot_words\0"
+    "\0\6\0\6\0\316\11\0\0\0\0\0\0arguments\0\0\0\6\0\6\0\316\11\0\0\1\0\0\0progress\0\0\0\0\6\0\5\0\316\11\0\0\2\0\0"
+    "\0state\0\0\0\5\0\5\0\333\11\0\0page_size\0\0\0\5\0\4\0\357\11\0\0context\0\5\0\4\0!\12\0\0window\0\0\5\0\5\0006"
+    "\12\0\0head_dim\0\0\0\0\5\0\4\0m\12\0\0scale\0\0\0\5\0\4\0\200\12\0\0heads\0\0\0\5\0\7\0\205\12\0\0intermediate_"
+    "size\0\0\0\5\0\5\0\206\12\0\0hidden_size\0\5\0\4\0\216\12\0\0parts\0\0\0\5\0\5\0\353\12\0\0spin_limit\0\0\5\0\4"
+    "\0\251\13\0\0slots\0\0\0\5\0\5\0\255\13\0\0kv_heads\0\0\0\0\5\0\3\0>\20\0\0eps\0\5\0\4\0\23\34\0\0layers\0\0\5\0"
+    "\5\0J\35\0\0full_every\0\0\5\0\6\0l#\0\0workgroup_size\0\0\5\0\6\0n#\0\0subgroup_width\0\0G\0\4\0\33\0\0\0\1\0\0"
     "\0\0\0\0\0G\0\4\0\36\0\0\0\6\0\0\0\4\0\0\0G\0\3\0\37\0\0\0\2\0\0\0H\0\5\0\37\0\0\0\0\0\0\0#\0\0\0\0\0\0\0G\0\4"
     "\0003\1\0\0\6\0\0\0\20\0\0\0G\0\3\0004\1\0\0\2\0\0\0H\0\5\0004\1\0\0\0\0\0\0#\0\0\0\0\0\0\0G\0\4\0=\1\0\0\6\0\0"
     "\0\4\0\0\0G\0\3\0>\1\0\0\2\0\0\0H\0\5\0>\1\0\0\0\0\0\0#\0\0\0\0\0\0\0G\0\4\0\\\2\0\0\6\0\0\0\10\0\0\0G\0\3\0]\2"
@@ -7433,7 +7398,7 @@ inline constexpr const char* layers_batch_normed_exact =
     "$C$C$C$C$C$C$42O$";
 
 inline constexpr auto layers_batch_normed_parts = [](auto take) {
-  return take(layers_batch_normed_spirv, 324767u, 1031u, layers_batch_normed_exact, layers_batch_normed_code, layers_batch_normed_code_1, layers_batch_normed_code_2, layers_batch_normed_code_3, layers_batch_normed_code_4, layers_batch_normed_code_5, layers_batch_normed_code_6, layers_batch_normed_code_7, layers_batch_normed_code_8, layers_batch_normed_code_9, layers_batch_normed_code_10, layers_batch_normed_code_11);
+  return take(layers_batch_normed_spirv, 324161u, 425u, layers_batch_normed_exact, layers_batch_normed_code, layers_batch_normed_code_1, layers_batch_normed_code_2, layers_batch_normed_code_3, layers_batch_normed_code_4, layers_batch_normed_code_5, layers_batch_normed_code_6, layers_batch_normed_code_7, layers_batch_normed_code_8, layers_batch_normed_code_9, layers_batch_normed_code_10, layers_batch_normed_code_11);
 };
 
 }  // namespace intaglio::kernels::spirv
