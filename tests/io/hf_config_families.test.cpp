@@ -104,6 +104,9 @@ TEST_CASE("hf_config: layers without rotation come every n-th, as SmolLM3 states
   CHECK(read(with("smollm3", R"("no_rope_layers":[1,1,1,1])")).config.no_rope_layer_interval == 0);
   CHECK_THAT(refusal(with("smollm3", R"("no_rope_layers":[0,1,1,1])")),
              ContainsSubstring("no_rope_layers: expected 0 for every n-th layer"));
+  CHECK(read(with("smollm3", R"("no_rope_layer_interval":2,"no_rope_layers":[1,0,1,0])")).warnings.empty());
+  CHECK_THAT(refusal(with("smollm3", R"("no_rope_layer_interval":4,"no_rope_layers":[1,0,1,0])")),
+             ContainsSubstring("no_rope_layer_interval and no_rope_layers[1]: expected the same layers"));
   CHECK_THAT(refusal(with("smollm3", R"("no_rope_layers":[1,1,0])")), ContainsSubstring("expected 4 entries, found 3"));
   CHECK_THAT(refusal(with("llama", R"("no_rope_layers":[1,1,1,0])")),
              ContainsSubstring("no_rope_layers: expected none for llama"));

@@ -206,3 +206,40 @@ TEST_CASE("hf_config: a config of Falcon-H1 0.5B, and its multipliers as factors
   CHECK(of("blk.0.attn_q.weight").empty());  // the factor is 1
   CHECK((of("blk.0.ffn_up.weight").empty() && of("blk.0.attn_norm.weight").empty()));
 }
+
+TEST_CASE("hf_config: two keys that say which layers are recurrent agree, or the file is refused") {
+  const auto delta = [](const std::string& fields) {
+    return of_family("qwen3_5_text", R"("head_dim":16,"num_key_value_heads":4)" + fields);
+  };
+  const std::string second = R"(,"layer_types":["linear_attention","full_attention","linear_attention"])";
+  CHECK(read(delta(second)).config.recurrent_layers == layer_set::all_but(3, 1));
+  CHECK(read(delta(R"(,"full_attention_interval":2)" + second)).config == read(delta(second)).config);
+  CHECK(read(delta(R"(,"full_attention_interval":2)")).config == read(delta(second)).config);
+  CHECK_THAT(refusal(delta(R"(,"full_attention_interval":3)" + second)),
+             ContainsSubstring("full_attention_interval and layer_types[1]: expected one kind of layer, found "
+                               "linear_attention by 3 and full_attention"));
+  CHECK_THAT(refusal(delta(R"(,"full_attention_interval":1)" + second)),
+             ContainsSubstring("full_attention_interval and layer_types[0]: expected one kind of layer, found "
+                               "full_attention by 1 and linear_attention"));
+  CHECK_THAT(refusal(delta(R"(,"full_attention_interval":0)" + second)),
+             ContainsSubstring("full_attention_interval: expected a number above 0, found 0"));
+  const auto convolved = [](const std::string& fields) {
+    return of_family("lfm2", R"("norm_eps":1e-5,"block_auto_adjust_ff_dim":false,)" + fields);
+  };
+  const std::string types = R"("layer_types":["conv","conv","full_attention"])";
+  const auto by_types = read(convolved(types)).config;
+  CHECK((by_types.recurrent_layers == layer_set::all_but(3, 2)));
+  CHECK(read(convolved(R"("full_attn_idxs":[2])")).config == by_types);
+  CHECK(read(convolved(R"("full_attn_idxs":[2],)" + types)).config == by_types);
+  CHECK_THAT(refusal(convolved(R"("full_attn_idxs":[1],)" + types)),
+             ContainsSubstring("full_attn_idxs and layer_types[1]: expected one kind of layer, found full_attention "
+                               "and conv"));
+  const auto mamba = [](const std::string& older) {
+    return of_family("granitemoehybrid", R"("mamba_n_heads":8,"mamba_d_head":64,"shared_intermediate_size":768,)"
+                                         R"("layer_types":["mamba","attention","mamba"],"layers_block_type":)" +
+                                             older);
+  };
+  CHECK(read(mamba(R"(["mamba","attention","mamba"])")).config.recurrent_layers == layer_set::all_but(3, 1));
+  CHECK_THAT(refusal(mamba(R"(["attention","mamba","mamba"])")),
+             ContainsSubstring("layers_block_type and layer_types: expected the same kinds of layers, found others"));
+}

@@ -50,6 +50,7 @@ TEST_CASE("hf_config: decoders with LayerNorms state the form of their layers") 
         {R"(,"use_gated_activation":false)", "use_gated_activation: expected true"},
         {R"(,"order_of_interleaved_layers":"other")", R"(order_of_interleaved_layers: expected "local_attn_first")"},
         {R"(,"sliding_window_pattern":4,"layer_switch":3)", "layer_switch and sliding_window_pattern"},
+        {R"(,"sliding_window":32,"layer_switch":3)", "layer_switch: expected 4, the interval of layers"},
         {R"(,"rotary_pct":0.5)", "rotary_pct: expected 1"}})
     CHECK_THAT(refusal(of("cohere2", fields)), ContainsSubstring(by));
   const auto starcoder2 = read(of("starcoder2", R"(,"sliding_window":32,"norm_epsilon":1e-6,"use_bias":true)"));
@@ -71,6 +72,10 @@ TEST_CASE("hf_config: decoders with LayerNorms state the form of their layers") 
   CHECK((neox.config.rotary_dim == 8 && neox.config.rope_theta == 20'000.f && neox.warnings.empty()));
   CHECK((usual.config.rotary_dim == 4 && usual.config.hidden_act == activation::gelu));
   CHECK_THAT(refusal(of("gpt_neox", R"(,"use_parallel_residual":false)")), ContainsSubstring("expected true"));
+  CHECK_THAT(refusal(of("gpt_neox", R"(,"rotary_emb_base":20000,"rope_parameters":{"rope_theta":10000})")),
+             ContainsSubstring("rotary_emb_base and rope_parameters.rope_theta: expected one value"));
+  CHECK_THAT(refusal(of("gpt_neox", R"(,"rotary_pct":0.5,"rope_parameters":{"partial_rotary_factor":0.25})")),
+             ContainsSubstring("rotary_pct and rope_parameters.partial_rotary_factor: expected one value"));
   CHECK_THAT(refusal(of("olmo", R"(,"clip_qkv":8.0)")), ContainsSubstring("clip_qkv: expected none"));
 }
 

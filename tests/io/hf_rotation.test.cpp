@@ -100,3 +100,106 @@ TEST_CASE("hf_config: a key that another one contradicts, or that only other fam
   CHECK_THAT(refusal(of_family("bert", R"("layer_norm_eps":1e-12,"quantization_config":{"quant_method":"fp8"})")),
              ContainsSubstring("quantization_config.quant_method: expected none for bert, found 'fp8'"));
 }
+
+TEST_CASE("hf_config: a type of scaling under its old name and its new one is one type") {
+  const auto linear = [](const std::string& object, const std::string& newer, const std::string& older) {
+    return of_family("llama",
+                     "\"" + object + R"(":{"rope_type":")" + newer + R"(","type":")" + older + R"(","factor":2})");
+  };
+  for (const std::string object : {"rope_scaling", "rope_parameters"}) {
+    CHECK(read(linear(object, "linear", "linear")).config.rope_scaling.type == rope_type::linear);
+    for (const auto& [newer, older] : {std::pair{"linear", "yarn"}, {"yarn", "linear"}, {"default", "linear"}}) {
+      const std::string keys = object + ".rope_type and " + object + ".type: expected one type, found '";
+      CHECK_THAT(refusal(linear(object, newer, older)), ContainsSubstring(keys + newer + "' and '" + older + "'"));
+    }
+  }
+  CHECK_THAT(refusal(of_family("gemma3_text", R"("rope_parameters":{"sliding_attention":)"
+                                              R"({"rope_type":"default","type":"linear","rope_theta":1e4}})")),
+             ContainsSubstring("rope_parameters.sliding_attention.rope_type and"));
+  // Older names of a type.
+  const auto images = [](const std::string& types) {
+    return of_family("qwen2_vl", R"("rope_scaling":{)" + types + "}");
+  };
+  CHECK(read(images(R"("rope_type":"default","type":"mrope")")).config == read(images(R"("type":"mrope")")).config);
+  CHECK_THAT(refusal(images(R"("rope_type":"yarn","type":"mrope")")), ContainsSubstring("found 'yarn' and 'mrope'"));
+}
+
+TEST_CASE("hf_config: rope_scaling and rope_parameters state one scaling, or the file is refused") {
+  const std::string yarn = R"({"rope_type":"yarn","factor":4,"original_max_position_embeddings":128)";
+  const auto both = [&](const std::string& older, const std::string& newer) {
+    return of_family("llama", R"("rope_scaling":)" + yarn + older + R"(},"rope_parameters":)" + yarn + newer + "}");
+  };
+  CHECK(read(both("", "")).config.rope_scaling.factor == 4);
+  CHECK(read(both(R"(,"truncate":false)", R"(,"truncate":false)")).warnings.empty());
+  CHECK_THAT(refusal(both("", R"(,"beta_fast":16)")),
+             ContainsSubstring("rope_parameters.beta_fast: expected the value of rope_scaling.beta_fast, found 16"));
+  CHECK_THAT(
+      refusal(both(R"(,"beta_fast":16)", "")),
+      ContainsSubstring("rope_parameters.beta_fast: expected the value of rope_scaling.beta_fast, found nothing"));
+  CHECK_THAT(refusal(both(R"(,"truncate":true)", R"(,"truncate":false)")),
+             ContainsSubstring("rope_parameters.truncate: expected the value of rope_scaling.truncate, found false"));
+}
+
+TEST_CASE("hf_config: a rotation beside those of kinds of layers is equal to theirs, or the file is refused") {
+  const auto kinds = [](const std::string& outer, const std::string& beside, const std::string& local) {
+    return of_family("gemma4_text", outer + R"("rope_parameters":{)" + beside +
+                                        R"("full_attention":{"rope_type":"default","rope_theta":1e6},)"
+                                        R"("sliding_attention":{"rope_type":"default")" +
+                                        local + "}}");
+  };
+  const std::string base = R"(,"rope_theta":1e4)";
+  const auto sound = read(kinds("", "", base));
+  CHECK((sound.warnings.empty() && sound.config.rope_theta == 1e6f && sound.config.rope_local_base_freq == 1e4f));
+  CHECK(read(kinds(R"("rope_theta":1e6,)", "", base)).config == sound.config);
+  CHECK(read(kinds("", R"("rope_theta":1e6,)", base)).config == sound.config);
+  CHECK_THAT(refusal(kinds(R"("rope_theta":1e4,)", "", base)),
+             ContainsSubstring("rope_theta and rope_parameters.full_attention.rope_theta: expected one value, found "
+                               "10000 and 1000000"));
+  CHECK_THAT(refusal(kinds("", R"("rope_theta":5e5,)", base)),
+             ContainsSubstring("rope_parameters.rope_theta and rope_parameters.full_attention.rope_theta: expected"));
+  CHECK_THAT(refusal(kinds("", R"("partial_rotary_factor":0.5,)", base)),
+             ContainsSubstring("rope_parameters.partial_rotary_factor: expected none beside the kinds of layers"));
+  CHECK_THAT(refusal(kinds(R"("partial_rotary_factor":0.5,)", "", base)),
+             ContainsSubstring("partial_rotary_factor: expected none beside the kinds of layers, found 0.5"));
+  // A key of Gemma 3, which is named as not used, is not read.
+  const auto older = read(kinds(R"("rope_local_base_freq":5e3,)", "", ""));
+  CHECK(older.config.rope_local_base_freq == 1e4f);
+  REQUIRE(older.warnings.size() == 1);
+  CHECK_THAT(older.warnings[0], ContainsSubstring("'rope_local_base_freq' is not used by gemma4_text"));
+}
+
+TEST_CASE("hf_config: keys of a rotation that an encoder does not read are named") {
+  for (const char* family : {"bert", "modernbert"}) {
+    const std::string usual = family == std::string("bert") ? R"("layer_norm_eps":1e-12)" : R"("norm_eps":1e-5)";
+    std::string text = of_family(family, usual);
+    text.erase(text.find(R"("rms_norm_eps":1e-5,)"), std::string_view(R"("rms_norm_eps":1e-5,)").size());
+    CHECK(read(text).warnings.empty());
+    text.insert(1, R"("rope_theta":5e5,)");
+    const auto found = read(text).warnings;
+    REQUIRE(found.size() == 1);
+    CHECK_THAT(found[0], ContainsSubstring("'rope_theta' is not used by " + std::string(family)));
+  }
+  CHECK_THAT(refusal(of_family("modernbert", R"("rope_parameters":{"rope_theta":5e5})")),
+             ContainsSubstring("rope_parameters.rope_theta: expected none beside the kinds of layers"));
+}
+
+TEST_CASE("hf_config: an interval of windows and a list of the layers' kinds agree") {
+  const std::string types = R"("layer_types":["sliding_attention","full_attention","sliding_attention"])";
+  const auto with = [&](const std::string& family, const std::string& fields) {
+    return of_family(family, R"("sliding_window":64,)" + fields + types);
+  };
+  CHECK(read(with("gemma3_text", "")).config.sliding_window_pattern == 2);
+  for (const std::string key : {"sliding_window_pattern", "_sliding_window_pattern"}) {
+    CHECK(read(with("gemma3_text", "\"" + key + "\":2,")).config.sliding_window_pattern == 2);
+    CHECK_THAT(refusal(with("gemma3_text", "\"" + key + "\":3,")),
+               ContainsSubstring(key + " and layer_types[1]: expected one kind of layer, found 3 and full_attention"));
+  }
+  CHECK_THAT(
+      refusal(with("gemma3_text", R"("sliding_window_pattern":2,"_sliding_window_pattern":3,)")),
+      ContainsSubstring("_sliding_window_pattern and sliding_window_pattern: expected one value, found 3 and 2"));
+  // A family without the key names it, and does not read it.
+  const auto oss = read(of_family("gpt_oss", R"("sliding_window":64,"sliding_window_pattern":3)"));
+  CHECK(oss.config.sliding_window_pattern == 2);
+  REQUIRE(oss.warnings.size() == 1);
+  CHECK_THAT(oss.warnings[0], ContainsSubstring("'sliding_window_pattern' is not used by gpt_oss"));
+}

@@ -83,6 +83,18 @@ TEST_CASE("model_config: every field has a range, and an error names key, range 
   }
 }
 
+TEST_CASE("model_config: a model whose number of layers says that it has ALiBi is refused") {
+  decoder_config config = sound();
+  config.model_type = architecture::baichuan;
+  CHECK(refusal(config) == "accepted");
+  config.num_hidden_layers = 40;
+  CHECK(refusal(config) ==
+        "file: num_hidden_layers: expected another number: a baichuan with it has ALiBi, which is not computed, found "
+        "40");
+  config.model_type = architecture::xverse;
+  CHECK(refusal(config) == "accepted");
+}
+
 TEST_CASE("model_config: every field that differs is listed") {
   CHECK(io::config_differences(sound(), sound()).empty());
   decoder_config other{.model_type = architecture::llama,

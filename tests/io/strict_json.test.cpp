@@ -28,6 +28,9 @@ TEST_CASE("strict_json: values by place, or a sentence with the place", "[json]"
   CHECK(root["absent"].elements().empty());
   CHECK(root["list"].elements()[1]["x"].text() == "y");
   CHECK(root["absent"]["deeper"].where() == "absent.deeper");
+  CHECK((root["count"].equals(root["count"]) && root["absent"].equals(root["none"])));
+  CHECK_FALSE((root["count"].equals(root["less"]) || root["count"].equals(root["absent"]) ||
+               root["absent"].equals(root["count"])));
   CHECK((root["object"].is_object() && !root["absent"].is_object() && !root["list"].is_object() &&
          root["text"].is_string() && !root["none"].is_string()));
   CHECK_FALSE(root["absent"]["deeper"].present());

@@ -25,7 +25,7 @@ inline constexpr auto absent_families = std::to_array<absent_family>({
     {"minicpm3", "latent attention (MLA) beside factors of embedding, layers and logits"},
     {"llama4 llama4_text", "experts whose inputs are scaled, and attention in chunks"},
     {"phi-msft gptj plamo", "attention and FFN beside each other (a parallel residual)"},
-    {"mpt bloom jina-bert-v2", "attention biased by distance (ALiBi)"},
+    {"mpt bloom jais refact gpt_refact jina-bert-v2", "attention biased by distance (ALiBi)"},
     {"jina-bert-v3 xlm-roberta-flash", "rotation in an XLM-RoBERTa, with adapters by task"},
     {"hunyuan hunyuan_vl", "layers that share keys and values, or positions of images"},
     {"apertus1p5 apertus1p5_text", "a head with fewer rows than the embedding"},

@@ -78,6 +78,7 @@ constexpr bool has_local_rope(const family& of) { return (has_stated_scores(of) 
 constexpr bool has_window_interval(const family& of) { return has_local_rope(of) || of.globals_stand; }
 constexpr bool has_latent_vector(const family& of) { return of.latent; }
 constexpr bool has_positions(const family& of) { return of.learned_positions; }
+constexpr bool has_rope_theta(const family& of) { return !of.learned_positions && !(of.layer_norms && of.encoder); }
 constexpr bool has_kinds_of_texts(const family& of) { return of.layer_norms && of.encoder; }
 /// Whether a family has a window, or a key of one that has no effect.
 constexpr bool has_window(const family& of) {

@@ -86,6 +86,7 @@ class hf_encoder : public hf_streams {
         {.intermediate_size = 1152, .num_hidden_layers = 22, .vocab_size = 50'368, .max_position_embeddings = 8192});
     c.rms_norm_eps = root["norm_eps"].present() ? root["norm_eps"].real() : 1e-5f;
     const json_place parameters = root["rope_parameters"];
+    if (parameters.present()) expect_kinds_alone(parameters);
     for (const auto& [key, kind, absent, to] :
          {std::tuple{"global_rope_theta", "full_attention", 160'000.f, &c.rope_theta},
           {"local_rope_theta", "sliding_attention", 10'000.f, &c.rope_local_base_freq}}) {

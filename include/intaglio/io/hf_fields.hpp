@@ -2,11 +2,14 @@
 // The content of a config.json, and the document that its readers read.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "intaglio/core/family.hpp"
@@ -64,8 +67,23 @@ class hf_fields {
                        number_text(one.real()) + " and " + number_text(other.real()));
   }
 
-  static std::string type_of(const json_place& scaling) {
-    return scaling["rope_type"].text_or(scaling["type"].text_or("default"));
+  /// The type of a scaling, for which older files have the key `type`. @throws file_error where both keys are there
+  /// with two types
+  [[gnu::cold]] static std::string type_of(const json_place& scaling) {
+    const json_place newer = scaling["rope_type"], older = scaling["type"];
+    const auto spelt = [](const std::string& type) {  // types with two names; text has no positions of images
+      return type == "su" ? "longrope" : type == "mrope" ? "default" : type;
+    };
+    if (newer.present() && older.present() && spelt(newer.text()) != spelt(older.text()))
+      throw file_error(scaling.file(), std::nullopt, newer.where() + " and " + older.where(), "one type",
+                       "'" + printable(newer.text(), 40) + "' and '" + printable(older.text(), 40) + "'");
+    return newer.text_or(older.text_or("default"));
+  }
+
+  /// Whether hf_key_rules says that the model type has a key, so that it is read.
+  [[gnu::cold]] bool has_key(std::string_view key) const {
+    return std::any_of(std::begin(hf_key_rules), std::end(hf_key_rules),
+                       [&](const config_key_rule& rule) { return rule.key == key && rule.is_of(out_.model_type); });
   }
 
   [[gnu::cold]] void expect_type(const json_place& scaling, const std::string& expected) const {

@@ -23,18 +23,24 @@ class hf_hybrids : public hf_layers {
   /// The kinds of layers as letters of Nemotron-H's hybrid_override_pattern; lists are another spelling of it. M is
   /// recurrent, * attention, - only an FFN, E only a mixture of experts. Empty where the file states none.
   [[gnu::cold]] std::string hybrid_kinds(const json_place& text) const {
-    const json_place types = text["layer_types"].present() ? text["layer_types"] : text["layers_block_type"],
-                     letters = text["hybrid_override_pattern"];
+    const json_place newer = text["layer_types"], older = text["layers_block_type"],
+                     types = newer.present() ? newer : older, letters = text["hybrid_override_pattern"];
     const bool sublayers = family_of(out_.config.model_type).single_sublayers;
-    std::string listed;
-    for (const json_place& layer : types.elements()) {
-      const std::string& kind = layer.text();
-      if (kind == "mamba" || kind == "linear_attention") listed += 'M';
-      else if (kind == "attention" || kind == "full_attention") listed += '*';
-      else if (kind == "mlp" && sublayers) listed += '-';
-      else if (kind == "moe" && sublayers) listed += 'E';
-      else layer.refuse(sublayers ? "mamba, attention, mlp or moe" : "mamba or attention");
-    }
+    const auto kinds_of = [&](const json_place& list) {
+      std::string out;
+      for (const json_place& layer : list.elements()) {
+        const std::string& kind = layer.text();
+        if (kind == "mamba" || kind == "linear_attention") out += 'M';
+        else if (kind == "attention" || kind == "full_attention") out += '*';
+        else if (kind == "mlp" && sublayers) out += '-';
+        else if (kind == "moe" && sublayers) out += 'E';
+        else layer.refuse(sublayers ? "mamba, attention, mlp or moe" : "mamba or attention");
+      }
+      return out;
+    };
+    const std::string listed = kinds_of(types);
+    if (older.present() && kinds_of(older) != listed)
+      document_.refuse(older.where() + " and " + newer.where(), "the same kinds of layers", "others");
     if (!sublayers || !letters.present()) return listed;
     if (const auto other = letters.text().find_first_not_of("M*-E"); other != std::string::npos)
       document_.refuse(letters.where(), "M, *, - and E, a letter a layer",

@@ -58,15 +58,20 @@ class hf_layer_norms : public hf_latent {
     if (const json_place biases = text["use_qkv_bias"]; of.optional_biases && biases.present())
       c.attention_bias = biases.boolean_or(false);
     if (const json_place part = text["rotary_pct"]; part.present()) {
-      expect_same(part, text["partial_rotary_factor"]);
+      for (const json_place& object : {text, text["rope_scaling"], text["rope_parameters"]})
+        expect_same(part, object["partial_rotary_factor"]);
       c.rotary_dim = 0;  // the family's default
       if (part.number() != 1.0) read_partial_rotary(part);
     }
     if (const json_place base = text["rotary_emb_base"]; base.present()) {
-      expect_same(base, text["rope_theta"]);
+      for (const json_place& object : {text, text["rope_scaling"], text["rope_parameters"]})
+        expect_same(base, object["rope_theta"]);
       c.rope_theta = base.real();
     }
-    expect_same(text["layer_switch"], text["sliding_window_pattern"]);
+    const json_place step = text["layer_switch"];
+    expect_same(step, text["sliding_window_pattern"]);
+    if (c.sliding_window != 0 && of.window_interval != 0 && step.present() && size(step) != c.sliding_window_pattern)
+      step.refuse(std::to_string(c.sliding_window_pattern) + ", the interval of layers without a window");
     if (!of.scaled_logits) return;
     const json_place scale = text["logit_scale"];
     const float by = scale.present() ? scale.real() : 0.0625f;

@@ -48,6 +48,9 @@ class hf_layers : public hf_rope {
     }
     const json_place global = text["rope_parameters"]["full_attention"];
     if (!global.present()) document_.refuse("rope_parameters.full_attention", "an object", "no such key");
+    for (const char* key : {"rope_theta", "partial_rotary_factor"})
+      for (const json_place& object : {text, text["rope_scaling"]})
+        if (object[key].present() && !global[key].present()) object[key].refuse("none beside the kinds of layers");
     if (type_of(global) == "proportional") {
       const double part = global["partial_rotary_factor"].present() ? global["partial_rotary_factor"].number() : 1.0;
       if (!(part > 0 && part <= 1)) global["partial_rotary_factor"].refuse("a number above 0, at most 1");
@@ -64,7 +67,13 @@ class hf_layers : public hf_rope {
   [[gnu::cold]] void read_short_conv(const json_place& text) {
     decoder_config& c = out_.config;
     c.conv_taps = text["conv_L_cache"].present() ? size(text["conv_L_cache"]) : 3;
-    read_recurrent_layers(text, "conv");
+    const json_place types = text["layer_types"], numbers = text["full_attn_idxs"];
+    expect_two_kinds();
+    if (!types.present() && !numbers.present())
+      document_.refuse("layer_types", "one for each of " + std::to_string(c.num_hidden_layers) + " layers",
+                       "no such key");
+    if (numbers.present()) read_full_attention_numbers(numbers);
+    read_recurrent_types(types, "conv", numbers, "");
   }
 
   /// Reads delta rules. Defaults: transformers' Qwen3NextConfig and Qwen3_5TextConfig, which agree in these.
@@ -76,35 +85,41 @@ class hf_layers : public hf_rope {
                    .key_dim = size_or(text["linear_key_head_dim"], 128),
                    .value_dim = size_or(text["linear_value_head_dim"], 128)};
     if (!text["attn_output_gate"].boolean_or(true)) text["attn_output_gate"].refuse("true");
-    if (text["layer_types"].present()) return read_recurrent_layers(text, "linear_attention");
-    const std::uint32_t interval = size_or(text["full_attention_interval"], 4);
-    if (c.num_hidden_layers > layer_pattern::max_period)
-      document_.refuse("num_hidden_layers", "at most " + std::to_string(layer_pattern::max_period) + " of two kinds",
-                       std::to_string(c.num_hidden_layers));
-    if (interval == 0) text["full_attention_interval"].refuse("a number above 0");
+    const json_place stated = text["full_attention_interval"];
+    const std::uint32_t interval = size_or(stated, 4);
+    if (interval == 0) stated.refuse("a number above 0");
+    expect_two_kinds();
     c.recurrent_layers = layer_set::all_but_every(interval, c.num_hidden_layers);
+    read_recurrent_types(text["layer_types"], "linear_attention", stated, " by " + std::to_string(interval));
   }
 
-  /// Reads which layers are recurrent. @param kind their name in layer_types
-  [[gnu::cold]] void read_recurrent_layers(const json_place& text, std::string_view kind) {
-    decoder_config& c = out_.config;
-    const json_place types = text["layer_types"], numbers = text["full_attn_idxs"];
-    if (c.num_hidden_layers > layer_pattern::max_period)
+  /// Refuses more layers than a set of layers may have.
+  [[gnu::cold]] void expect_two_kinds() const {
+    if (const std::uint32_t layers = out_.config.num_hidden_layers; layers > layer_pattern::max_period)
       document_.refuse("num_hidden_layers", "at most " + std::to_string(layer_pattern::max_period) + " of two kinds",
-                       std::to_string(c.num_hidden_layers));
-    if (!types.present() && !numbers.present())
-      document_.refuse("layer_types", "one for each of " + std::to_string(c.num_hidden_layers) + " layers",
-                       "no such key");
-    if (!types.present()) {
-      c.recurrent_layers = layer_set::all_but(c.num_hidden_layers);
-      for (const json_place& each : numbers.elements()) {
-        const std::uint32_t layer = size(each);
-        if (layer >= c.num_hidden_layers || !c.recurrent_layers.has(layer))
-          each.refuse("numbers of layers below " + std::to_string(c.num_hidden_layers) + ", each once");
-        c.recurrent_layers.remove(layer);
-      }
-      return;
+                       std::to_string(layers));
+  }
+
+  /// Reads which layers are recurrent from a list of the other layers' numbers.
+  [[gnu::cold]] void read_full_attention_numbers(const json_place& numbers) {
+    decoder_config& c = out_.config;
+    c.recurrent_layers = layer_set::all_but(c.num_hidden_layers);
+    for (const json_place& each : numbers.elements()) {
+      const std::uint32_t layer = size(each);
+      if (layer >= c.num_hidden_layers || !c.recurrent_layers.has(layer))
+        each.refuse("numbers of layers below " + std::to_string(c.num_hidden_layers) + ", each once");
+      c.recurrent_layers.remove(layer);
     }
+  }
+
+  /// Reads which layers are recurrent from layer_types, if present. Where another key stated it, both have to agree.
+  /// @param kind the name of recurrent layers in the list
+  /// @param other the other key, whose layers the config has  @param value its value, for the error
+  [[gnu::cold]] void read_recurrent_types(const json_place& types, std::string_view kind, const json_place& other,
+                                          const std::string& value) {
+    if (!types.present()) return;
+    decoder_config& c = out_.config;
+    const layer_set stated = std::exchange(c.recurrent_layers, {});
     const auto layers = types.elements();
     if (layers.size() != c.num_hidden_layers)
       document_.refuse(types.where(), std::to_string(c.num_hidden_layers) + " entries", std::to_string(layers.size()));
@@ -112,6 +127,9 @@ class hf_layers : public hf_rope {
       const std::string& found = layers[layer].text();
       if (found == kind) c.recurrent_layers.add(layer);
       else if (found != "full_attention") layers[layer].refuse(std::string(kind) + " or full_attention");
+      if (other.present() && stated.has(layer) != c.recurrent_layers.has(layer))
+        document_.refuse(other.where() + " and " + layers[layer].where(), "one kind of layer",
+                         std::string(stated.has(layer) ? kind : "full_attention") + value + " and " + found);
     }
   }
 
@@ -153,6 +171,11 @@ class hf_layers : public hf_rope {
     for (std::size_t layer = 0; layer < layers.size(); ++layer)
       if ((layers[layer].natural() == 0) != (every != 0 && (layer + 1) % every == 0))
         document_.refuse(list.where(), "0 for every n-th layer and 1 for the others", "another order");
+    if (const std::uint32_t step = c.no_rope_layer_interval; interval.present())
+      for (std::size_t layer = 0; layer < layers.size(); ++layer)
+        if ((layers[layer].natural() == 0) != (step != 0 && (layer + 1) % step == 0))
+          document_.refuse(interval.where() + " and " + layers[layer].where(), "the same layers without rotation",
+                           std::to_string(step) + " and " + std::to_string(layers[layer].natural()));
     c.no_rope_layer_interval = static_cast<std::uint32_t>(every);
   }
 
@@ -182,10 +205,7 @@ class hf_layers : public hf_rope {
     if (c.sliding_window == 0) return expect_full_attention(text["layer_types"]);
     if (phi && c.sliding_window >= c.max_position_embeddings) c.sliding_window = 0;  // a window over all positions
     if (c.sliding_window == 0) return;
-    for (const char* key : {"_sliding_window_pattern", "sliding_window_pattern"})
-      if (text[key].present()) c.sliding_window_pattern = text[key].is_string() ? letters(text[key]) : size(text[key]);
-    if (c.sliding_window_pattern == 0) c.sliding_window_pattern = interval;
-    if (text["layer_types"].present()) read_layer_types(text["layer_types"]);
+    read_window_pattern(text);
     if (c.sliding_window_pattern == 1 && family_of(c.model_type).globals_stand)
       document_.refuse("sliding_window", "none where all layers see all positions", std::to_string(c.sliding_window));
     if (c.sliding_window_pattern == 1 && !family_of(c.model_type).kinds_of_layers)
@@ -227,7 +247,27 @@ class hf_layers : public hf_rope {
     return static_cast<std::uint32_t>(word.size());
   }
 
-  [[gnu::cold]] void read_layer_types(const json_place& list) {
+  /// Reads which layers have the window: every n-th has none, or layer_types lists the kind of each layer.
+  [[gnu::cold]] void read_window_pattern(const json_place& text) {
+    decoder_config& c = out_.config;
+    std::string stated;  // the key that was read last
+    for (const char* key : {"_sliding_window_pattern", "sliding_window_pattern"}) {
+      const json_place found = text[key];
+      if (!found.present() || !has_key(key)) continue;
+      const std::uint32_t every = found.is_string() ? letters(found) : size(found);
+      if (every == 0) continue;
+      if (!stated.empty() && every != c.sliding_window_pattern)
+        document_.refuse(stated + " and " + key, "one value",
+                         std::to_string(c.sliding_window_pattern) + " and " + std::to_string(every));
+      c.sliding_window_pattern = every;
+      stated = key;
+    }
+    if (c.sliding_window_pattern == 0) c.sliding_window_pattern = family_of(c.model_type).window_interval;
+    if (text["layer_types"].present()) read_layer_types(text["layer_types"], stated);
+  }
+
+  /// @param pattern the key that said which layers have the window; empty where none did
+  [[gnu::cold]] void read_layer_types(const json_place& list, const std::string& pattern) {
     decoder_config& c = out_.config;
     std::vector<bool> windowed;
     for (const json_place& layer : list.elements()) {
@@ -237,12 +277,13 @@ class hf_layers : public hf_rope {
     }
     if (windowed.size() != c.num_hidden_layers)
       document_.refuse(list.where(), std::to_string(c.num_hidden_layers) + " entries", std::to_string(windowed.size()));
-    const auto fits = [&] {
-      for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer)
-        if (windowed[layer] != c.is_windowed(layer)) return false;
-      return true;
-    };
-    if (fits()) return;
+    std::uint32_t layer = 0;
+    while (layer < c.num_hidden_layers && windowed[layer] == c.is_windowed(layer)) ++layer;
+    if (layer == c.num_hidden_layers) return;
+    if (!pattern.empty())
+      document_.refuse(pattern + " and " + list.where() + "[" + std::to_string(layer) + "]", "one kind of layer",
+                       std::to_string(c.sliding_window_pattern) + " and " +
+                           (windowed[layer] ? "sliding_attention" : "full_attention"));
     if (!set_windows(c, windowed))
       document_.refuse(list.where(), "full_attention in every n-th layer and sliding_attention in the others",
                        "another order");

@@ -91,17 +91,12 @@ class hf_rope : public hf_fields {
     if (local.present() && !gemma && !(of.unscaled_windows && text["sliding_window"].present()))
       local.refuse("none: all layers are rotated alike");
     if (parameters["full_attention"].present()) {
-      expect_type(parameters, "default");
+      expect_kinds_alone(parameters);
       parameters = parameters["full_attention"];
     }
     const json_place theta = stated_in(text, older, parameters, "rope_theta");
     out_.config.rope_theta = theta.present() ? theta.real() : default_theta();
-    if (gemma) {
-      expect_same(text["rope_local_base_freq"], local["rope_theta"]);
-      const json_place base = local["rope_theta"].present() ? local["rope_theta"] : text["rope_local_base_freq"];
-      out_.config.rope_local_base_freq = base.present() ? base.real() : 10'000.f;
-      if (local.present()) expect_type(local, "default");
-    }
+    if (gemma) read_local_base(text, local);
     const json_place turning = stated_in(text, older, parameters, "partial_rotary_factor");
     if (of.kinds_of_layers) return expect_type(older, "default");  // read_kinds reads it
     if (turning.present() && turning.number() != 1.0) read_partial_rotary(turning);
@@ -142,6 +137,16 @@ class hf_rope : public hf_fields {
     }
   }
 
+  /// Reads the rotation of layers with a window, which has another base than that of the others.
+  [[gnu::cold]] void read_local_base(const json_place& text, const json_place& local) {
+    const json_place inner = local["rope_theta"], older = text["rope_local_base_freq"];
+    expect_same(older, inner);
+    out_.config.rope_local_base_freq = inner.present()                                      ? inner.real()
+                                       : older.present() && has_key("rope_local_base_freq") ? older.real()
+                                                                                            : 10'000.f;
+    if (local.present()) expect_type(local, "default");
+  }
+
   /// A number that may be in three objects, and is equal where several of them have it.
   [[gnu::cold]] json_place stated_in(const json_place& text, const json_place& older, const json_place& newer,
                                      const char* key) const {
@@ -152,14 +157,28 @@ class hf_rope : public hf_fields {
     return inner.present() ? inner : middle.present() ? middle : outer;
   }
 
+  /// Refuses a rotation beside those of kinds of layers, where it is not that of the layers that see all positions.
+  [[gnu::cold]] void expect_kinds_alone(const json_place& parameters) const {
+    expect_type(parameters, "default");
+    for (const char* key : {"rope_theta", "partial_rotary_factor"}) {
+      const json_place beside = parameters[key], inner = parameters["full_attention"][key];
+      expect_same(beside, inner);
+      if (beside.present() && !inner.present()) beside.refuse("none beside the kinds of layers");
+    }
+  }
+
   /// Requires that both spellings of a scaling say the same.
   [[gnu::cold]] void expect_one_scaling(const json_place& one, const json_place& other) const {
     const std::string type = type_of(one);
     if (type_of(other) != type) expect_type(other, type);
-    for (const char* key :
-         {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings", "beta_fast", "beta_slow",
-          "attention_factor", "mscale", "mscale_all_dim", "llama_4_scaling_beta", "alpha"})
-      expect_same(one[key], other[key]);
+    for (const config_key_rule& rule : hf_rope_key_rules) {
+      // rope_theta and partial_rotary_factor may be in one of three objects: stated_in compares them.
+      if (rule.families == nullptr || !rule.is_of(type)) continue;
+      const std::string key(rule.key.view());
+      const json_place first = one[key.c_str()], second = other[key.c_str()];
+      if (first.is_number() && second.is_number()) expect_same(first, second);
+      else if (!first.equals(second)) second.refuse("the value of " + first.where());
+    }
   }
 
   /// Checks a dynamic scaling, which gives texts past the original context a larger base. The context ends there.

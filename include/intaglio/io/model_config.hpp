@@ -201,7 +201,10 @@ inline void check_config(const decoder_config& c, const std::string& path) {
                            : number_text(static_cast<float>(value)));
   }
   if (c.num_hidden_layers == family_of(c.model_type).alibi_layers)
-    throw file_error(path, std::nullopt, "num_hidden_layers", "none with ALiBi", std::to_string(c.num_hidden_layers));
+    throw file_error(
+        path, std::nullopt, "num_hidden_layers",
+        "another number: a " + std::string(name(c.model_type)) + " with it has ALiBi, which is not computed",
+        std::to_string(c.num_hidden_layers));
   for (const number_relation& relation : number_relations)
     if (!relation.holds(c))
       throw file_error(path, std::nullopt, std::string(relation.key), relation.expected(c), relation.found(c));

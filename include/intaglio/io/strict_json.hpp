@@ -142,6 +142,11 @@ class json_place {
            (value_->is_structured() && value_->empty());
   }
 
+  /// Whether two values are equal; two absent ones are.
+  bool equals(const json_place& other) const {
+    return present() && other.present() ? *value_ == *other.value_ : present() == other.present();
+  }
+
   /// Member of an object; absent where this is absent or has no such member. @throws file_error: present, but no object
   json_place operator[](const char* key) const {
     const json* found = nullptr;
