@@ -132,6 +132,7 @@ void measure_alone(const model& of, std::span<const gpu::device> on, const optio
     last->complete();
   } else {
     cut = runtime::cut_over(on, tables, {});
+    runtime::require_stage_memory(on, cut);
     std::vector<std::unique_ptr<runtime::front_stage>> fronts;
     for (std::size_t i = 0; i + 1 < on.size(); ++i)
       fronts.push_back(std::make_unique<runtime::front_stage>(
@@ -169,6 +170,7 @@ void measure_together(const model& of, std::span<const gpu::device> on, const op
     run = runner<runtime::batch_executor>(on[0], made.table());
   } else {
     cut = runtime::cut_over(on, tables, {}, groups);
+    runtime::require_stage_memory(on, cut);
     std::vector<std::unique_ptr<runtime::front_batch_stage>> fronts;
     for (std::size_t i = 0; i + 1 < on.size(); ++i)
       fronts.push_back(std::make_unique<runtime::front_batch_stage>(

@@ -117,19 +117,42 @@ TEST_CASE("a cut is chosen among those that fit with their rows, and one that is
   const std::vector<gpu::device> on = three_devices();
   const std::span<const gpu::device> two = std::span(on).first(2);
   if (on.front().description().heaps.size() != 1) SKIP("NOT RUN: needs a device with one heap");
-  const auto total = [&](std::uint32_t after) {
+  const auto need = [&](std::uint32_t after, bool twice_the_larger) {
     const runtime::device_cut cut = runtime::cut_over(two, of.tables, {.after = {after}});
-    std::uint64_t largest = 0;
-    for (const auto& stage : cut.stages)
-      largest = (std::max)(largest, runtime::needed_stage_memory(on.front(), stage->table()).total());
-    return 2 * largest;  // each of the two has half of the device
+    std::uint64_t sum = 0, largest = 0;
+    for (const auto& stage : cut.stages) {
+      const std::uint64_t its = runtime::needed_stage_memory(on.front(), stage->table()).total();
+      sum += its, largest = (std::max)(largest, its);
+    }
+    return twice_the_larger ? 2 * largest : sum;  // each of the two has half of the device
   };
-  const std::uint64_t least = (std::min)(total(1), total(2));
-  {
-    const reported enough(least);
+  for (const bool twice_the_larger : {true, false}) {
+    // Where no stages of equal memory fit, the closest cut can: its larger stage is beside a smaller one.
+    const reported enough(twice_the_larger ? (std::min)(need(1, true), need(2, true))
+                                           : need(need(1, true) < need(2, true) ? 1 : 2, false));
     const runtime::device_cut cut = runtime::cut_over(two, of.tables, {});
     CHECK_NOTHROW(runtime::require_stage_memory(two, cut));
   }
-  const reported less(least - 2);
-  CHECK_THROWS_AS(runtime::cut_over(two, of.tables, {}), argument_error);
+}
+
+TEST_CASE("a chosen cut that does not fit is refused as one by hand: by a stage, its layers and its bytes") {
+  const model of;
+  const std::vector<gpu::device> on = three_devices();
+  const std::span<const gpu::device> two = std::span(on).first(2);
+  const reported little(std::uint64_t{1} << 20);
+  const auto refusal = [&](const cut_options& wish) {
+    try {
+      cut_session(two, of.tables, of.file, {.cache_folder = ""}, wish);
+    } catch (const out_of_memory& problem) {
+      CHECK(problem.device() == on.front().label());
+      return std::string(problem.what());
+    }
+    return std::string("none");
+  };
+  const std::string chosen = refusal({});
+  const runtime::device_cut cut = runtime::cut_over(two, of.tables, {});
+  CHECK(chosen == refusal({.after = {cut.stages.front()->layers().end}}));
+  CHECK_THAT(chosen, ContainsSubstring("load stage 0 of 2 of tiny: need ") && ContainsSubstring("for layers 0 to ") &&
+                         ContainsSubstring(", have "));
+  for (const gpu::device& each : two) CHECK(allocated(each) == 0);
 }

@@ -312,7 +312,7 @@ class stage {
   plan::table table_;
 };
 
-/// Device memory that a stage takes, in bytes, and bytes of weights that a token reads.
+/// Device memory that a stage takes, in bytes.
 struct stage_cost {
   std::uint64_t weights = 0, caches = 0, rest = 0;  ///< rest: arena, state and rows that cross
   constexpr std::uint64_t total() const { return weights + caches + rest; }
@@ -381,21 +381,19 @@ struct stage_device {
   double rate = 1;                 ///< bytes of weights a second, or any other rate in a unit that all devices share
 };
 
-/// Chooses the cut whose slowest stage takes the least time, among cuts that fit in memory. Each device gets one stage,
-/// in the devices' order.
-/// @param costs of the plan for each device's profile
-/// @return in the form that stages_of() takes  @error argument_error: no cut fits; the text has the bytes needed and
-/// free
-inline std::vector<std::uint32_t> choose_cut(array_view<const stage_costs> costs,
-                                             array_view<const stage_device> devices) {
-  const std::uint32_t layers = costs.front().layers();
-  const auto count = static_cast<std::uint32_t>(devices.size());
-  if (count > layers)
-    throw argument_error("devices", "at most one for each of " + std::to_string(layers) + " layers",
-                         std::to_string(count));
-  constexpr double never = (std::numeric_limits<double>::infinity)();
-  // best[d][end]: time of the slowest of the first d + 1 stages when these have the layers below `end`.
-  std::vector<std::vector<double>> best(count, std::vector<double>(layers + 1, never));
+/// The cost of a stage that cannot be.
+inline constexpr double no_stage = (std::numeric_limits<double>::max)();
+
+/// A cut in the form that stages_of() takes, and its cost. @see cheapest_cut
+struct costed_cut {
+  std::vector<std::uint32_t> after{};
+  double cost = no_stage;  ///< no_stage: there is no cut
+};
+/// Finds the first cut of the least cost. @param join adds a stage's cost to the cost of the stages before it
+template <class Cost, class Join>
+constexpr costed_cut cheapest_cut(std::uint32_t layers, std::uint32_t count, const Cost& cost, const Join& join) {
+  // best[d][end]: cost of the first d + 1 stages when these have the layers below `end`.
+  std::vector<std::vector<double>> best(count, std::vector<double>(layers + 1, no_stage));
   std::vector<std::vector<std::uint32_t>> from(count, std::vector<std::uint32_t>(layers + 1, 0));
   for (std::uint32_t d = 0; d < count; ++d)
     for (std::uint32_t end = d + 1; end <= layers; ++end) {
@@ -403,24 +401,60 @@ inline std::vector<std::uint32_t> choose_cut(array_view<const stage_costs> costs
       for (std::uint32_t first = d; first < end; ++first) {
         if ((d == 0) != (first == 0)) continue;
         const double before = d == 0 ? 0 : best[d - 1][first];
-        const stage_cost cost = costs[d].of({first, end});
-        if (before == never || cost.total() > devices[d].memory_bytes) continue;
-        const double slowest = (std::max)(before, static_cast<double>(cost.weights) / devices[d].rate);
-        if (slowest < best[d][end]) best[d][end] = slowest, from[d][end] = first;
+        const double own = before < no_stage ? cost(d, layer_range{first, end}) : no_stage;
+        if (!(own < no_stage)) continue;
+        const double sum = join(before, own);
+        if (sum < best[d][end] * (1 - 1e-12)) best[d][end] = sum, from[d][end] = first;  // not by rounding alone
       }
     }
-  if (best[count - 1][layers] == never) {
-    std::uint64_t memory = 0;
-    for (const stage_device& each : devices) memory += each.memory_bytes;
-    throw argument_error("devices of the cut",
-                         "memory for " + std::to_string(costs.front().of({0, layers}).total()) +
-                             " bytes of weights, KV cache and arena, some layers to each",
-                         std::to_string(memory) + " bytes on " + std::to_string(count) + " devices");
-  }
-  std::vector<std::uint32_t> out;
-  for (std::uint32_t d = count - 1, end = layers; d > 0; --d) out.push_back(end = from[d][end]);
-  std::reverse(out.begin(), out.end());
+  costed_cut out{{}, best[count - 1][layers]};
+  if (!(out.cost < no_stage)) return out;
+  for (std::uint32_t d = count - 1, end = layers; d > 0; --d) out.after.push_back(end = from[d][end]);
+  std::reverse(out.after.begin(), out.after.end());
   return out;
+}
+
+/// Finds the cut whose most expensive stage costs least. Many cuts can be equal in this, since the other stages have
+/// layers to exchange. Of those it returns the most even one: the sum of the squares of its stages' costs is the least.
+/// @param count of stages, from 1 to `layers`
+/// @param cost of a stage by its index and its layer_range, 0 or more; no_stage or more: the stage cannot be
+constexpr costed_cut most_even_cut(std::uint32_t layers, std::uint32_t count, const auto& cost) {
+  const costed_cut first =
+      cheapest_cut(layers, count, cost, [](double before, double own) { return before < own ? own : before; });
+  if (!(first.cost < no_stage) || first.cost == 0) return first;
+  const auto square = [&](std::uint32_t d, layer_range range) {
+    const double own = cost(d, range), share = own > first.cost * (1 + 1e-9) ? no_stage : own / first.cost;
+    return share < no_stage ? share * share : no_stage;
+  };
+  return {cheapest_cut(layers, count, square, [](double before, double own) { return before + own; }).after,
+          first.cost};
+}
+
+/// Chooses the cut whose slowest stage takes the least time, and of equal ones the most even one, among cuts that fit
+/// in memory. Each device gets one stage, in the devices' order. A stage's time is that of all its weights: the first
+/// stage counts the whole embedding, of which a pass reads some rows, and the last one the head.
+/// @param costs of the plan for each device's profile
+/// @return in the form that stages_of() takes. If no cut fits, the cut whose stages exceed their devices' memory by the
+/// smallest factor: runtime::require_stage_memory() refuses it by the name of a stage.
+/// @error argument_error: more devices than layers
+inline std::vector<std::uint32_t> choose_cut(array_view<const stage_costs> costs,
+                                             array_view<const stage_device> devices) {
+  const std::uint32_t layers = costs.front().layers();
+  const auto count = static_cast<std::uint32_t>(devices.size());
+  if (count > layers)
+    throw argument_error("devices", "at most one for each of " + std::to_string(layers) + " layers",
+                         std::to_string(count));
+  const costed_cut out = most_even_cut(layers, count, [&](std::uint32_t d, layer_range range) {
+    const stage_cost cost = costs[d].of(range);
+    return cost.total() > devices[d].memory_bytes ? no_stage : static_cast<double>(cost.weights) / devices[d].rate;
+  });
+  if (out.cost < no_stage) return out.after;
+  return most_even_cut(layers, count,
+                       [&](std::uint32_t d, layer_range range) {
+                         const std::uint64_t has = (std::max)(devices[d].memory_bytes, std::uint64_t{1});
+                         return static_cast<double>(costs[d].of(range).total()) / static_cast<double>(has);
+                       })
+      .after;
 }
 
 }  // namespace intaglio::plan

@@ -240,9 +240,10 @@ inline std::shared_ptr<const stage_threads<front_stage>> join_stages(const gpu::
   return threads;
 }
 
-/// Cuts a model over devices without loading anything. @param tables the plans that the program carries, which outlive
-/// the cut  @param groups groups of slots, for plans with a batch (plan::stage)
-/// @error argument_error: an invalid cut, or a cut that fits nowhere; out_of_memory naming the stage
+/// Cuts a model over devices without loading anything. A given cut may not fit the devices, and if no cut does, then
+/// the chosen one does not either: require_stage_memory() refuses both. @param tables the plans that the program
+/// carries, which outlive the cut  @param groups groups of slots, for plans with a batch (plan::stage)
+/// @error argument_error: an invalid cut
 inline device_cut cut_over(std::span<const gpu::device> on, std::span<const plan::table* const> tables,
                            const cut_options& wish, std::uint32_t groups = 1) {
   if (on.empty()) throw argument_error("devices", "at least one", "none");
