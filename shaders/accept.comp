@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ends a pass over drafted tokens: the token drawn behind each token counts as long as the drafts before it were right.
+// Ends a pass over drafted tokens: the token drawn after each token counts as long as the drafts before it were right.
 // One invocation.
 // variant: accept -DWIDE_LOADS=0
 #version 460

@@ -85,11 +85,11 @@ shared bool came_last;
 
 // If a GPU has subgroups of 32 in a wide workgroup, an invocation is one virtual lane and has one slot of each row of
 // channels: that slot is unrolled, so that its numbers stay in registers. Further slots are loops, which drivers
-// compile quickly. sum_place(s, r) of an invocation: quad gl_LocalInvocationIndex + s * workgroup_size of the r-th row
+// compile quickly. sum_index(s, r) of an invocation: quad gl_LocalInvocationIndex + s * workgroup_size of the r-th row
 // of a head.
 #define more_slots(s) for (uint s = 1u; s * workgroup_size < row_quads; ++s)
 #define each_row(r) LATER_UNROLLED for (uint r = 0u; r < head_rows; ++r)
-#define sum_place(s, row) ((s) + row_limit / 4u * (row))
+#define sum_index(s, row) ((s) + row_limit / 4u * (row))
 #define quad_in_row(s) (gl_LocalInvocationIndex + uint(s) * workgroup_size)
 
 // Rows of channels of a head, and rounds in which the four quarters of the virtual lanes load its chunks.
@@ -117,10 +117,10 @@ uint seen = 0u;
 bool has_octet(uint octet, uint octets) { return octet < octets && (window == 0u || octet >= seen / 8u); }
 bool is_seen(uint position, uint count) { return position < count && (window == 0u || position >= seen); }
 
-// Index of a span's octet behind the cache's first octet or, without pages, behind the span's.
+// Index of a span's octet after the cache's first octet or, without pages, after the span's.
 uint own_slot, first_of_span;
-uint octet_place(uint octet) { return batched ? pool_place(own_slot, first_of_span + 8u * octet) / 8u : octet; }
-uint row_of(uint position) { return batched ? 8u * octet_place(position / 8u) + (position & 7u) : position; }
+uint octet_offset(uint octet) { return batched ? pool_offset(own_slot, first_of_span + 8u * octet) / 8u : octet; }
+uint row_of(uint position) { return batched ? 8u * octet_offset(position / 8u) + (position & 7u) : position; }
 
 // Values of one octet; a position that is not seen is replaced by the nearest one that is.
 uvec4 octet_value(uint first_row, uint octet, uint position, uint count, uint quad) {
@@ -131,13 +131,13 @@ uvec4 octet_value(uint first_row, uint octet, uint position, uint count, uint qu
 
 // One virtual lane's part of the scores of octets n and n + 1. Also loads the values if they are resident.
 vec2 score_parts(uint query_quad, uint key, uint first_row, uint count, uint octets, uint n, uint virtual_index) {
-  uint place = virtual_lane + virtual_index * virtual_width, quarter = place >> 3;
+  uint index = virtual_lane + virtual_index * virtual_width, quarter = index >> 3;
   vec4 q[2u * chunk_rounds];
   raw_chunk raw[2][chunk_rounds];
   LATER_UNROLLED for (uint c = 0u; c < chunk_rounds; ++c) {
     uint chunk = min(quarter + 4u * c, chunks - 1u);
     LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) if (has_octet(octet_of(n + i), octets)) raw[i][c] =
-        load_cached_key(keys, key + (octet_place(octet_of(n + i)) * chunks + chunk) * 8u + (place & 7u));
+        load_cached_key(keys, key + (octet_offset(octet_of(n + i)) * chunks + chunk) * 8u + (index & 7u));
     q[2u * c] = FloatQuads(query).at[query_quad + 2u * chunk];
     q[2u * c + 1u] = FloatQuads(query).at[query_quad + 2u * chunk + 1u];
   }
@@ -182,7 +182,7 @@ void sum_span(uint s, uint row, uint octets, bool merges, vec2 f) {
         group[g] + octet_sums[o * row_quads + at];
   }
   precise vec4 all = (group[0] + group[1]) + (group[2] + group[3]);
-  sums[sum_place(s, row)] = merges ? merged_sums(sums[sum_place(s, row)], all, f) : all;
+  sums[sum_index(s, row)] = merges ? merged_sums(sums[sum_index(s, row)], all, f) : all;
 }
 
 // Adds a span of `count` positions to the totals. first_row: its first position's row among the values; key: index of
@@ -301,17 +301,17 @@ vec4 merged_spans(uint first, uint spans, uint quad) {
   return merged;
 }
 void merge_spans(uint first, uint spans, uint s, uint row) {
-  sums[sum_place(s, row)] = merged_spans(first, spans, min(row_limit * row + quad_in_row(s), quads - 1u));
+  sums[sum_index(s, row)] = merged_spans(first, spans, min(row_limit * row + quad_in_row(s), quads - 1u));
 }
 
 bool has_quad(uint s, uint row) { return quad_in_row(s) < row_quads && row_limit * row + quad_in_row(s) < quads; }
 
 void store_result(uint first_quad, uint s, uint row, float sink) {
-  vec4 result = attended(sums[sum_place(s, row)], weight, sink);
+  vec4 result = attended(sums[sum_index(s, row)], weight, sink);
   if (has_quad(s, row)) FloatQuads(output_).at[first_quad + row_limit * row + quad_in_row(s)] = result;
 }
 void store_partial(uint first_quad, uint s, uint row) {
-  if (has_quad(s, row)) partials.at[first_quad + row_limit * row + quad_in_row(s)] = sums[sum_place(s, row)];
+  if (has_quad(s, row)) partials.at[first_quad + row_limit * row + quad_in_row(s)] = sums[sum_index(s, row)];
 }
 
 void attend(uint token, uint head, uint start, uint count) {
@@ -328,12 +328,12 @@ void attend(uint token, uint head, uint start, uint count) {
     if (span + 1u < end) barrier();
   }
   if (splits > 1u && spans > 1u) {
-    uint place = (token_head * splits + split) * (quads + 1u);
+    uint index = (token_head * splits + split) * (quads + 1u);
     each_row(row) {
-      store_partial(place, 0u, row);
-      more_slots(s) store_partial(place, s, row);
+      store_partial(index, 0u, row);
+      more_slots(s) store_partial(index, s, row);
     }
-    if (gl_LocalInvocationIndex == 0u) partials.at[place + quads] = vec4(weight, 0.0, 0.0);
+    if (gl_LocalInvocationIndex == 0u) partials.at[index + quads] = vec4(weight, 0.0, 0.0);
     if (!comes_last(token_head, spans) || gl_LocalInvocationIndex >= row_quads) return;
     each_row(row) {
       merge_spans(token_head * splits, spans, 0u, row);
@@ -365,7 +365,7 @@ float shuffled(float x, uint from) { return shuffled(vec2(x), from).x; }
 #include "attention_together.glsl"
 
 void main() {
-  find_place();
+  find_lane();
 #if EMULATED
   lane = gl_LocalInvocationIndex & 31u;
   subgroup_index = gl_LocalInvocationIndex >> 5;

@@ -52,7 +52,7 @@ shared vec4 queries[heads_together * quads];
 shared vec4 scores[heads_together * octets_of_span * 2u];       // probabilities later; an octet has two quads
 shared vec4 greatest_of[heads_together * octets_of_span / 4u];  // octets
 shared vec4 totals[heads_together * octets_of_span / 4u];       // of their probabilities
-shared uint places[octets_of_span];                             // of octets in the cache, in octets
+shared uint octet_offsets[octets_of_span];                      // of octets in the cache, in octets
 shared vec4 octet_sums[heads_together * octets_of_half * row_quads];
 // Totals of the spans so far; except for the first, only the invocation that writes a number reads it.
 shared float span_greatest[heads_together];
@@ -75,8 +75,8 @@ float greatest_quad(vec4 v) { return max(max(v.x, v.y), max(v.z, v.w)); }
 // Chunks first .. first + 3 of a position's key; past the end the last chunk. Loads of codes are not unrolled: their
 // copies would be a third of the module.
 #define LATER_UNROLLED [[dont_unroll]]  // as in subgroup.glsl
-void load_quarters(out raw_chunk raw[4], uint key, uint place, uint position, uint first) {
-#define quarter_index(c) key + (place * chunks + min(first + (c), chunks - 1u)) * 8u + (position & 7u)
+void load_quarters(out raw_chunk raw[4], uint key, uint offset, uint position, uint first) {
+#define quarter_index(c) key + (offset * chunks + min(first + (c), chunks - 1u)) * 8u + (position & 7u)
   if (coded_cache) {
     LATER_UNROLLED for (uint c = 0u; c < 4u; ++c) raw[c] = load_cached_key(keys, quarter_index(c));
   } else {
@@ -85,18 +85,18 @@ void load_quarters(out raw_chunk raw[4], uint key, uint place, uint position, ui
   }
 }
 
-// Computes the scores of one position. place: of its octet; key: the head's first chunk of keys.
-void score_position(uint position, uint key, uint place) {
+// Computes the scores of one position. offset: of its octet; key: the head's first chunk of keys.
+void score_position(uint position, uint key, uint offset) {
   vec4 a[8];  // four quarters of each head
   [[unroll]] for (uint k = 0u; k < 8u; ++k)
     a[k] = vec4(0.0);
   raw_chunk raw[4],
       next[4];  // a chunk of each quarter: little code in the loop, which every multiprocessor fetches anew
-  load_quarters(next, key, place, position, 0u);
+  load_quarters(next, key, offset, position, 0u);
   for (uint first = 0u; first < chunks; first += 4u) {
     [[unroll]] for (uint c = 0u; c < 4u; ++c)
       raw[c] = next[c];
-    load_quarters(next, key, place, position, first + 4u);
+    load_quarters(next, key, offset, position, first + 4u);
     [[unroll]] for (uint c = 0u; c < 4u; ++c)
       if (chunks % 4u == 0u || first + c < chunks) {
         key_chunk k = widened_key(raw[c]);
@@ -122,7 +122,7 @@ void score_position(uint position, uint key, uint place) {
 uint value_index(uint first_row, uint octet, uint r, uint quad) {
   uint at = min(8u * octet + r, count - 1u);
   at = window == 0u ? at : max(at, seen);
-  return (first_row + 8u * places[at >> 3] + (at & 7u)) * quads + quad;
+  return (first_row + 8u * octet_offsets[at >> 3] + (at & 7u)) * quads + quad;
 }
 void load_octet(out uvec4 raw[8], uint first_row, uint octet, uint quad) {
   if (coded_cache) {
@@ -188,9 +188,9 @@ void sum_half(uint row, uint first, bool merges) {
 void attend_span(uint first, uint key, uint first_row, uint slot, uint own_slot, bool merges) {
   for (uint position = own; position < span_positions; position += workgroup_size)
     if (has_octet(position >> 3)) {
-      uint place = batched ? pool_place(own_slot, first + position) / 8u : slot / 8u + (position >> 3);
-      if ((position & 7u) == 0u) places[position >> 3] = place;
-      if (is_seen(position)) score_position(position, key, place);
+      uint offset = batched ? pool_offset(own_slot, first + position) / 8u : slot / 8u + (position >> 3);
+      if ((position & 7u) == 0u) octet_offsets[position >> 3] = offset;
+      if (is_seen(position)) score_position(position, key, offset);
       else
         each_head(h) scores[(h * octets_of_span + (position >> 3)) * 2u + (position >> 2 & 1u)][position & 3u] =
             minus_infinity;
@@ -224,10 +224,10 @@ void attend_span(uint first, uint key, uint first_row, uint slot, uint own_slot,
         uvec4 raw[8], later[8];  // of two octets, in flight together
         const uint items = octets_of_half * row_quads;
         for (uint item = own; item < items; item += 2u * workgroup_size) {
-          uint behind = min(item + workgroup_size, items - 1u);
+          uint item_after = min(item + workgroup_size, items - 1u);
           load_octet(raw, first_row, begin + item / row_quads, min(row_quads * row + item % row_quads, quads - 1u));
-          load_octet(later, first_row, begin + behind / row_quads,
-                     min(row_quads * row + behind % row_quads, quads - 1u));
+          load_octet(later, first_row, begin + item_after / row_quads,
+                     min(row_quads * row + item_after % row_quads, quads - 1u));
           for (uint i = 0u; i < 2u; ++i) {
             uint which = item + i * workgroup_size;
             if (which < items) sum_octet(raw, begin + which / row_quads, which);

@@ -55,7 +55,7 @@ const uint parties = 128u;
 
 // Channels of values are summed 128 at a time.
 const uint row_quads = quads < 32u ? quads : 32u, head_rows = (quads + row_quads - 1u) / row_quads;
-// With many channels the queries are in the buffer of sums too, behind the maxima, and are loaded again for each span.
+// With many channels the queries are in the buffer of sums too, after the maxima, and are loaded again for each span.
 const bool shares_sums = head_dim > 128u;
 const uint sum_quads = 4u * tile * row_quads, maximum_quads = tile * 16u;
 const uint early_quads = maximum_quads + (shares_sums ? tile * query_quads : 0u);
@@ -75,15 +75,15 @@ uint first_token, tokens, before;
 uvec2 range_of(uint token) { return seen_by(before, min(token, tokens - 1u), tokens); }
 bool is_seen(uint position, uvec2 range) { return position < range.y && (window == 0u || position >= range.x); }
 
-// Computes the party's scores, positions 64 * group + place + 16 j of the span; `end`: the end of the tile's positions.
+// Computes the party's scores, positions 64 * group + index + 16 j of the span; `end`: the end of the tile's positions.
 void find_scores(uint v, uint kv_head, uint first, uint end) {
-  uint group = v / 32u, place = v % 16u, token = 4u * (v / 16u % 2u);
+  uint group = v / 32u, index = v % 16u, token = 4u * (v / 16u % 2u);
   vec4 greatest = vec4(minus_infinity);
   if (first + 64u * group < end) {
     uint at[4];
     precise float lower[4][4], sum[4][4];
     LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) {
-      at[j] = key_index(kv_head, span_slot(first) + min(64u * group + place + 16u * j, end - 1u - first), 0u);
+      at[j] = key_index(kv_head, span_slot(first) + min(64u * group + index + 16u * j, end - 1u - first), 0u);
       LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) lower[t][j] = sum[t][j] = 0.0;
     }
     for (uint quarter = 0u; quarter < 4u; ++quarter) {
@@ -114,7 +114,7 @@ void find_scores(uint v, uint kv_head, uint first, uint end) {
     LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) {
       uvec2 range = range_of(first_token + token + t);
       LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) {
-        uint position = 64u * group + place + 16u * j;
+        uint position = 64u * group + index + 16u * j;
         precise float whole = lower[t][j] + sum[t][j];
         float score = scaled_score(whole);
         scores[(token + t) * 64u + position / 4u][position & 3u] = score;
@@ -122,7 +122,7 @@ void find_scores(uint v, uint kv_head, uint first, uint end) {
       }
     }
   }
-  LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) sums[(token + t) * 16u + 4u * group + place / 4u][place & 3u] =
+  LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) sums[(token + t) * 16u + 4u * group + index / 4u][index & 3u] =
       greatest[t];
 }
 
@@ -201,7 +201,7 @@ void merge_span(uint head, uint span, uint row) {
     uvec2 range = range_of(token);
     uint first_span = range.x / span_positions;
     if (token >= tokens || quad >= quads || span * span_positions >= range.y || span < first_span) continue;
-    uint place = (token * heads + head) * quads + quad;
+    uint index = (token * heads + head) * quads + quad;
     precise vec4 all =
         (sums[i] + sums[i + tile * row_quads]) + (sums[i + 2u * tile * row_quads] + sums[i + 3u * tile * row_quads]);
     precise float total =
@@ -210,11 +210,11 @@ void merge_span(uint head, uint span, uint row) {
     if (span != first_span) {
       weight = weights[(span + 1u) % 2u * tile + t];
       vec2 f = merge_factors(weight, vec2(maxima[t], total));
-      all = merged_sums(FloatQuads(output_).at[place], all, f);
+      all = merged_sums(FloatQuads(output_).at[index], all, f);
     }
     if (quad == 0u) weights[span % 2u * tile + t] = weight;
     vec4 result = attended(all, weight, has_sinks != 0u ? sinks.at[head] : 0.0);
-    FloatQuads(output_).at[place] = (span + 1u) * span_positions >= range.y ? result : all;
+    FloatQuads(output_).at[index] = (span + 1u) * span_positions >= range.y ? result : all;
   }
 }
 

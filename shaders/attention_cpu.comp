@@ -65,13 +65,13 @@ void take_pushed() {
 #include "slots.glsl"
 uint own_slot;
 #define slot_of_span(first) (batched ? (first) : span_slot(first))
-#define cache_row(place) (batched ? pool_place(own_slot, place) : (place))
+#define cache_row(position) (batched ? pool_offset(own_slot, position) : (position))
 
 #include "attention_cpu.glsl"
 
 void main() {
   take_pushed();
-  find_place();
+  find_lane();
   uint token = gl_WorkGroupID.y;
   if (token >= state.at[state_count] || subgroup_index != 0u || (splits > 1u && gl_WorkGroupID.z != 0u)) return;
   uvec2 range = seen_by(state.at[state_position], token, state.at[state_count]);

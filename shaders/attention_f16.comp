@@ -95,7 +95,7 @@ raw_chunk load_value_chunk(uint index) {
 uint lowest;  // first position that the first token sees
 
 // The cache's slot for a position of the step at `first`; for a position that no token sees that of a neighbour.
-uint place_of(uint position, uint first, uint end) {
+uint slot_near(uint position, uint first, uint end) {
   return span_slot(first) + clamp(position, lowest, end - 1u) - first;
 }
 
@@ -105,7 +105,7 @@ void load_keys(uint kv_head, uint first, uint end) {
     uint item = gl_LocalInvocationIndex + 128u * i, position = item / (8u * chunks) * 8u + item % 8u,
          chunk = item / 8u % chunks;
     if (item < items)
-      coming[i] = on_its_way(load_cached_key(keys, key_index(kv_head, place_of(first + position, first, end), chunk)));
+      coming[i] = on_its_way(load_cached_key(keys, key_index(kv_head, slot_near(first + position, first, end), chunk)));
   }
 }
 void stage_keys() {
@@ -117,7 +117,7 @@ void stage_keys() {
 }
 void load_values(uint kv_head, uint first, uint end) {
   LATER_UNROLLED for (uint i = 0u; i < value_slots; ++i) {
-    uint item = gl_LocalInvocationIndex + 128u * i, position = place_of(first + item / value_chunks, first, end);
+    uint item = gl_LocalInvocationIndex + 128u * i, position = slot_near(first + item / value_chunks, first, end);
     if (item < value_items)
       coming[i] = on_its_way(load_value_chunk((kv_head * value_rows + position) * value_chunks + item % value_chunks));
   }

@@ -76,15 +76,15 @@ float factor_of(uint token, bool of_query) {
   return of_query ? scaled : r;
 }
 
-void stage_gates(uint row, uint place, float fade, float shifted) {
+void stage_gates(uint row, uint index, float fade, float shifted) {
   uint group = value_heads / key_heads, at = row * gate_stride + head / group * gate_group + head % group;
   precise float x = word(alpha, at) + shifted;
   precise float soft = x > 20.0 ? x : canonical_log(1.0 + canonical_exp(x));
   precise float exponent = fade * soft;
   precise float write = soft;
   if (corrects) write = 1.0 / (1.0 + canonical_exp(-word(beta, at)));
-  writes[place] = write;
-  fades[place] = canonical_exp(exponent);
+  writes[index] = write;
+  fades[index] = canonical_exp(exponent);
 }
 
 // Stages keys and queries of `count` tokens, divided by their lengths if the rule corrects, and their gates.

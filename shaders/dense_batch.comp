@@ -56,16 +56,16 @@ uvec4 even[ROWS], odd[ROWS];  // of steps, in flight
 #define at_step(from, bytes, step_) Words(advanced(uvec2(from), within_row(step_, own) * (bytes)))
 #define load_step(raw, step_)                                                   \
   {                                                                             \
-    Words place_ = at_step(w, weight_element == element_f32 ? 16u : 8u, step_); \
-    each_row(r) raw[r] = raw_quad(place_, min(r, rows - 1u) * quads);           \
+    Words index_ = at_step(w, weight_element == element_f32 ? 16u : 8u, step_); \
+    each_row(r) raw[r] = raw_quad(index_, min(r, rows - 1u) * quads);           \
   }
 #define add_step(raw, step_)                                                   \
   if (quads % 64u == 0u || 64u * (step_) + own < quads) {                      \
     precise vec4 y[ROWS];                                                      \
     each_row(r) y[r] = widened(raw[r]);                                        \
-    Words place_ = at_step(x, 16u, step_);                                     \
+    Words index_ = at_step(x, 16u, step_);                                     \
     each_token(t) {                                                            \
-      vec4 activations = float_quad(place_, min(t, tile_tokens - 1u) * quads); \
+      vec4 activations = float_quad(index_, min(t, tile_tokens - 1u) * quads); \
       each_row(r) {                                                            \
         precise vec4 product = y[r] * activations;                             \
         sums[ROWS * t + r] = sums[ROWS * t + r] + product;                     \
@@ -121,11 +121,11 @@ float one_sum(Words x, Words w, uint token, uint row) {
 }
 
 void main() {
-  find_place();
+  find_lane();
   // Workgroups of different tiles of tokens are neighbours: weights come from memory once.
-  uint place = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x, worker = place / gl_NumWorkGroups.y;
-  uint first_token = place % gl_NumWorkGroups.y * tile_tokens, count = state.at[state_count];
-  uint end_token = min(count, first_token + tile_tokens);  // no early return: behind one the driver diverges lanes
+  uint number = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x, worker = number / gl_NumWorkGroups.y;
+  uint first_token = number % gl_NumWorkGroups.y * tile_tokens, count = state.at[state_count];
+  uint end_token = min(count, first_token + tile_tokens);  // no early return: after one the driver diverges lanes
   Words x = Words(advanced(uvec2(input_), first_token * columns * 4u));
 
   const uint group_count = (rows + ROWS - 1u) / ROWS;

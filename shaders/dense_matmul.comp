@@ -47,7 +47,7 @@ layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, 
 
 void main() {
   take_pushed();
-  find_place();
+  find_lane();
   uint token = gl_WorkGroupID.y;
   if (token >= state.at[state_count]) return;
   uint first = token * norm_quads;

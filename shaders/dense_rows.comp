@@ -95,7 +95,7 @@ void main() {
   float result[2] = float[2](0.0, 0.0);
   LATER_UNROLLED for (uint r = 0u; r < rows_together; ++r) {
     uint row = min(group * rows_together + r, rows - 1u);
-    float sum = product_of_row(behind(weight, row, 4u * row_words));
+    float sum = product_of_row(at_index(weight, row, 4u * row_words));
     uint half_ = vector_width == 4u ? r / 4u : 0u;
     result[half_] = vector_lane == (r & (vector_width - 1u)) ? sum : result[half_];
   }

@@ -45,12 +45,12 @@ void main() {
   for (uint i = 0u; i < own; ++i) rank += of_invocation[i];
   for (uint pair = first; pair < end; ++pair) {
     if (expert_of(pair) != expert) continue;
-    uint at = (tile + rank / list_tokens) * (list_tokens + 2u), place = rank % list_tokens;
-    if (place == 0u) {
+    uint at = (tile + rank / list_tokens) * (list_tokens + 2u), entry = rank % list_tokens;
+    if (entry == 0u) {
       output_.at[at] = expert;
       output_.at[at + 1u] = min(of_expert[expert] - rank, list_tokens);
     }
-    output_.at[at + 2u + place] = pair;
+    output_.at[at + 2u + entry] = pair;
     ++rank;
   }
   if (expert + 1u == experts)

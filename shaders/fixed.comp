@@ -31,11 +31,11 @@ layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_,
 const uint blocks = width / 32u, octets = width / 8u;
 
 void main() {
-  find_place();
+  find_lane();
   uint token = gl_WorkGroupID.y, first = token * (width / 4u);
   bool wanted = token / rows_per_token < state.at[state_count];
   if (subgroup_width < 32u && !wanted)
-    return;  // GPUs: behind a return the driver diverges lanes, and everything waits for the count
+    return;  // GPUs: after a return the driver diverges lanes, and everything waits for the count
   float largest, r = 1.0;
   if (normalises) r = inverse_rms(input_, first, norm_weight, eps, largest);
   for (uint begin = gl_WorkGroupID.x * workgroup_size; begin < octets; begin += gl_NumWorkGroups.x * workgroup_size) {

@@ -111,7 +111,7 @@ uvec2 rescore_all() {
 }
 
 void main() {
-  find_place();
+  find_lane();
   if (state.at[state_count] == 0u) return;
   screening s = screening_of(state, lowest_count);
   uvec2 first_here = uvec2(0u);

@@ -52,7 +52,7 @@ float float_sum(float value) {
 }
 
 void main() {
-  find_place();
+  find_lane();
   if (state.at[state_count] == 0u) return;
   bool screens = screening_of(state, gl_NumWorkGroups.x).rank != 0u;
   if (!screens && gl_WorkGroupID.x != 0u) return;

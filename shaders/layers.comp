@@ -40,8 +40,8 @@ layout(constant_id = 11) const float rope_theta = 500000.0;
 layout(constant_id = 12) const uint cache_element = 0;
 layout(constant_id = 13) const uint heads_together = 1;
 layout(constant_id = 14) const uint subgroup_width = 0;
-layout(constant_id = 15) const uint ffns_before = 0;  // FFNs of a layer before attention, 0 or 1; behind it, 1 or 2
-layout(constant_id = 16) const uint ffns_behind = 1;
+layout(constant_id = 15) const uint ffns_before = 0;  // FFNs of a layer before attention, 0 or 1; after it, 1 or 2
+layout(constant_id = 16) const uint ffns_after = 1;
 layout(local_size_x_id = 0) in;
 
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim;
@@ -68,11 +68,11 @@ Words scales, output_, keys, values;
 
 // kernels::layers: the words of `progress` in use, and indices of a layer's arguments.
 const uint progress_left = 1u, progress_timed_out = 3u;
-const uint further_ffns = ffns_before + ffns_behind - 1u;
+const uint further_ffns = ffns_before + ffns_after - 1u;
 const uint argument_count = 21u + 8u * further_ffns, argument_keys = 1u, argument_values = 2u, argument_weights = 8u,
            argument_partials = 20u;
 
-// The steps of an FFN before attention and of a second FFN behind it have the last numbers.
+// The steps of an FFN before attention and of a second FFN after it have the last numbers.
 const uint steps = 5u + 2u * further_ffns, products = steps - 1u, step_qkv = 0u, step_attention = 1u,
            step_projection = 2u, step_gated = 3u, step_down = 4u, step_early_gated = 5u, step_early_down = 6u,
            step_late_gated = 7u, step_late_down = 8u;
@@ -91,8 +91,8 @@ struct step_share {  // a workgroup's share of a product
 };
 shared step_share shares[steps];
 shared uvec2 tasks[products * members];  // task_of each subgroup in each product
-shared uint64_t places[layers * argument_count];
-// int8 input; lanes behind a task's last tile read the words behind it and multiply them by weights of 0
+shared uint64_t addresses[layers * argument_count];
+// int8 input; lanes after a task's last tile read the words after it and multiply them by weights of 0
 #if LONG_CONTEXTS
 const uint sharing = 4u;  // heads that share keys and values
 // In attention: sums of values of octets of two heads, [2, octets, quads], or of spans, [spans, quads], as floats.
@@ -105,7 +105,7 @@ shared int partial[members * 4u];   // sums of a subgroup's four rows over its s
 shared ivec4 totals[members / 4u];  // sums of the values that subgroups put into sx
 shared vec4 subgroup_largest[members / 4u];
 shared vec4 sums_by_lane[16];  // sums of squares: blocks b, b + 16, b + 8, b + 24 are in quad b % 8, blocks from 32 on
-                               // in the eight quads behind
+                               // in the eight quads after
 shared vec2 rotation[head_dim / 2u];  // sine, cosine
 #if LONG_CONTEXTS
 shared vec4 maxima_of[sharing * 8u], totals_of[sharing * 8u];  // of octets: [heads, octets]
@@ -126,22 +126,22 @@ shared bool leaves_last;
 uint sub;
 bool timed_out;
 uvec4 w[loads];              // weights of the next product
-uvec4 w_after;               // weights of the product behind attention
+uvec4 w_after;               // weights of the product after attention
 uint touched, touched_norm;  // words of the next weights and norm
 uvec4 key_words[4];
 uvec2 value_words[8];
 
-uint64_t place(uint layer, uint argument) { return places[layer * argument_count + argument]; }
+uint64_t address_of(uint layer, uint argument) { return addresses[layer * argument_count + argument]; }
 bool is_gated(uint step) { return step >= step_gated && (step & 1u) != 0u; }
 bool is_down(uint step) { return step >= step_down && (step & 1u) == 0u; }
-// Argument indices of an FFN other than the one that every layer has: gated values, the stream behind it, weights.
-uint further_place(uint step) { return 21u + (step >= step_late_gated ? 8u * ffns_before : 0u); }
+// Argument indices of an FFN other than the one that every layer has: gated values, the stream after it, weights.
+uint further_argument(uint step) { return 21u + (step >= step_late_gated ? 8u * ffns_before : 0u); }
 uint64_t output_of(uint layer, uint step) {
-  return place(layer, step <= step_down ? step + 3u : further_place(step) + 1u - (step & 1u));
+  return address_of(layer, step <= step_down ? step + 3u : further_argument(step) + 1u - (step & 1u));
 }
 uint64_t input_of(uint layer, uint step) {
   if (step == step_qkv && ffns_before != 0u) return output_of(layer, step_early_down);
-  if (step == step_qkv || step == step_early_gated) return place(layer, 0u);
+  if (step == step_qkv || step == step_early_gated) return address_of(layer, 0u);
   return output_of(layer, step == step_late_gated ? step_down : step - 1u);
 }
 // 0: norm, 1: weight, 2: scales
@@ -153,8 +153,8 @@ uint step_of(uint product) {
   return step > step_down && ffns_before == 0u ? step + 2u : step;
 }
 uint64_t weight_of(uint layer, uint step, uint which) {
-  if (step > step_down) return place(layer, further_place(step) + 5u - 3u * (step & 1u) + which);
-  return place(layer, argument_weights + 3u * product_of(step) + which);
+  if (step > step_down) return address_of(layer, further_argument(step) + 5u - 3u * (step & 1u) + which);
+  return address_of(layer, argument_weights + 3u * product_of(step) + which);
 }
 // The step that ends the sublayer which `step` begins: it adds its result to the input of `step`.
 uint end_of_half(uint step) { return step == step_qkv ? step_projection : is_gated(step) ? step + 1u : step_attention; }
@@ -358,7 +358,7 @@ void accumulate(inout ivec4 r, inout ivec4 r4, inout ivec4 r16, inout ivec4 r64,
 }
 
 // Reads one word of every 64 bytes of a later step's data, so that they are in the L2 cache by then. Done between two
-// exchanges: the reads of an exchange return behind all earlier loads.
+// exchanges: the reads of an exchange return after all earlier loads.
 void touch(uint64_t from, uint bytes, inout uint into) {
   if (into == unwritten) time_out();
   into = gl_LocalInvocationIndex < bytes / 64u ? Words(from).at[gl_LocalInvocationIndex * 16u] : 0u;
@@ -380,7 +380,7 @@ void touch_norm(uint layer, uint step) {
 void multiply(uint layer, uint step, int total) {
   if (is_gated(step)) touch_weights(layer, step + 1u);
   if (step == step_early_down) touch_weights(layer, step_qkv);
-  if (step == step_down && ffns_behind > 1u) touch_weights(layer, step_late_gated);
+  if (step == step_down && ffns_after > 1u) touch_weights(layer, step_late_gated);
   else if ((step == step_down || step == step_late_down) && layer + 1u < layers) {
     if (ffns_before != 0u) touch_weights(layer + 1u, step_early_gated);
     else touch_weights(layer + 1u, step_qkv);
@@ -459,12 +459,12 @@ void hand_on(uint layer, uint group, vec4 y) {
     if (first < q_size + kv_size) {
       uint element = key_index(head - heads, position, p / 8u) * 8u + p % 8u,
            apart = head_dim / 16u * 64u;  // between chunks of 8 channels: 64
-      store_half_pair(place(layer, argument_keys), element, words.x);
-      store_half_pair(place(layer, argument_keys), element + apart, words.y);
+      store_half_pair(address_of(layer, argument_keys), element, words.x);
+      store_half_pair(address_of(layer, argument_keys), element + apart, words.y);
     } else {
       uint element = ((head - heads - kv_heads) * context + position) * head_dim + p;
-      store_half_pair(place(layer, argument_values), element, words.x);
-      store_half_pair(place(layer, argument_values), element + head_dim / 2u, words.y);
+      store_half_pair(address_of(layer, argument_values), element, words.x);
+      store_half_pair(address_of(layer, argument_values), element + head_dim / 2u, words.y);
     }
   }
 }
@@ -514,7 +514,7 @@ void main() {
   timed_out = false;
   touched = touched_norm = 0u;
   uint t = gl_LocalInvocationIndex;
-  for (uint i = t; i < layers * argument_count; i += workgroup_size) places[i] = arguments.at[i];
+  for (uint i = t; i < layers * argument_count; i += workgroup_size) addresses[i] = arguments.at[i];
   uint position = state.at[state_position];
   if (t < head_dim / 2u) rotation[t] = rope_turn(position, t, head_dim, rope_theta);
   if (t < steps) shares[t] = share_of(t < step_early_gated ? t : step_of(t - 1u));
@@ -559,7 +559,7 @@ void main() {
     compute(layer, step_gated);
     fetch(layer, step_down);
     compute(layer, step_down);
-    if (ffns_behind > 1u) {
+    if (ffns_after > 1u) {
       fetch(layer, step_late_gated);
       compute(layer, step_late_gated);
       fetch(layer, step_late_down);
@@ -579,5 +579,5 @@ void main() {
   barrier();
   if (leaves_last)
     for (uint i = t; i < hidden_size / 4u; i += workgroup_size)
-      FloatQuads(output_of(layers - 1u, ffns_behind > 1u ? step_late_down : step_down)).at[i] = vec4(not_a_number);
+      FloatQuads(output_of(layers - 1u, ffns_after > 1u ? step_late_down : step_down)).at[i] = vec4(not_a_number);
 }

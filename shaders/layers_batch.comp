@@ -105,12 +105,12 @@ const uint x_at = 0u, middle_at = x_at + most_rows * hidden_size * 2u,
            query_at = middle_squares_at + most_rows * parts * 4u, qkv_sums_at = query_at + most_rows * qkv_size * 4u,
            projection_sums_at = qkv_sums_at + most_rows * qkv_size * shares * 4u,
            down_sums_at = projection_sums_at + most_rows * hidden_size * shares * 4u,
-           behind_sums = down_sums_at + most_rows * hidden_size * shares * 4u;
+           after_sums = down_sums_at + most_rows * hidden_size * shares * 4u;
 #ifdef INNER_NORMS
-const uint projected_squares_at = behind_sums, lowered_squares_at = projected_squares_at + most_rows * parts * 4u,
+const uint projected_squares_at = after_sums, lowered_squares_at = projected_squares_at + most_rows * parts * 4u,
            blanked_at = lowered_squares_at + most_rows * parts * 4u;
 #else
-const uint blanked_at = behind_sums;
+const uint blanked_at = after_sums;
 #endif
 
 const uint first_blank =
@@ -239,7 +239,7 @@ void publish_stream(uint64_t exchange, uint codes, uint scales, uint squares, ui
   }
 }
 
-// The model's activation of a gate and its `up`. C++ puts it in place of the instruction that mod() becomes
+// The model's activation of a gate and its `up`. C++ replaces the instruction that mod() becomes by it
 // (kernels/splice.hpp).
 float gated(float g, float up) { return mod(g, up); }
 
@@ -407,7 +407,7 @@ void finish(uint layer, uint product) {
 }
 
 #define attention_quad(index) scratch[index]
-// Writes attention's result of a task. It is staged in scratch, behind the values of a span.
+// Writes attention's result of a task. It is staged in scratch, after the values of a span.
 void publish_attended(uint64_t exchange, uint row, uint first_head, uint part, float results[most_turns]) {
   const uint head_octets = chunks / value_slices, turn_octets = heads_each * head_octets, results_at = 8u * members,
              mosts_at = results_at + value_turns * turn_octets * 8u;
@@ -452,7 +452,7 @@ void step(uint layer, uint product) {
 #endif
   uint most = take(exchange, x, at, product);
   multiply(product, weight, x, at, most);
-  // From here on the exchange of the layer behind the next one may be written.
+  // From here on the exchange of the layer after the next one may be written.
   if (product == down && layer + first_blank < layers && gl_LocalInvocationIndex < gl_NumWorkGroups.x - parts) {
     SharedWords blanked = SharedWords(exchange + uint64_t(blanked_at));
     awaited(blanked, gl_LocalInvocationIndex, blanked.at[gl_LocalInvocationIndex]);
@@ -460,7 +460,7 @@ void step(uint layer, uint product) {
   finish(layer, product);
 }
 
-// Workgroups behind `parts` run on processors that the others leave idle. They write the unwritten pattern into a
+// Workgroups after `parts` run on processors that the others leave idle. They write the unwritten pattern into a
 // layer's exchange two layers ahead.
 void help() {
   uint helper = gl_WorkGroupID.x - parts, helpers = gl_NumWorkGroups.x - parts, t = gl_LocalInvocationIndex;

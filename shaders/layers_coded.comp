@@ -83,7 +83,7 @@ layout(constant_id = 26) const float softcap = 0.0;  // of scores
 #if EXPERTS
 layout(constant_id = 27) const uint ffns = 526352;  // kernels::layers_coded::ffns_word: 2 of 8 experts
 #else
-layout(constant_id = 27) const uint ffns = 16;  // of a layer: before attention, 0 or 1, and 16 times behind it, 1 or 2
+layout(constant_id = 27) const uint ffns = 16;  // of a layer: before attention, 0 or 1, and 16 times after it, 1 or 2
 #endif
 layout(local_size_x_id = 0) in;
 
@@ -124,7 +124,7 @@ uint packed(ivec4 q) {
 }
 int sum_of(ivec4 q) { return (q.x + q.y) + (q.z + q.w); }
 #define LONG_SHIFTS
-#include "codec_places.glsl"
+#include "codec_constants.glsl"
 #if DENSE_ALONE  // f16 and bf16 leave registers for more rounds
 #undef dense
 #define dense true
@@ -162,7 +162,7 @@ layout(push_constant, scalar) uniform Push {
 
 // kernels::layers: the words of `progress` in use; kernels::layers_coded: indices of a layer's arguments.
 const uint progress_left = 1u, progress_timed_out = 3u;
-const uint argument_further = 23u;  // of an FFN before attention and of a second FFN behind it
+const uint argument_further = 23u;  // of an FFN before attention and of a second FFN after it
 #if EXPERTS
 const uint argument_count = argument_further + 2u, argument_router = argument_further,
            argument_logits = argument_further + 1u;
@@ -174,7 +174,7 @@ const uint argument_rope = 10u, argument_k_norm = 11u, argument_after_attention 
            argument_result = 17u, argument_after_down = 19u;
 
 const uint qkv = 0u, projection = 1u, gate_up = 2u,
-           down = 3u,  // products of a layer; attention is behind the first
+           down = 3u,  // products of a layer; attention is after the first
     only_values = 4u;  // v's, or k's and v's, if they are not part of the first
 // plan/resident.hpp has the same numbers, and chooses shapes for which they suffice.
 const uint threads = 512u, members = threads / 32u;  // per workgroup: invocations, subgroups
@@ -198,7 +198,7 @@ const uint rest_units = units_max > part_units ? units_max - part_units : 0u,
            widest = widest_part > narrow_units ? widest_part : narrow_units, x_units = in_parts ? widest : units_max;
 const uint x_quads = x_units * (dense ? 2u : 6u), attention_quads = 32u * quads + 208u;
 #if EXPERTS
-// The router's input, the stream in floats: between the planes of the coded stream, or behind them.
+// The router's input, the stream in floats: between the planes of the coded stream, or after them.
 const uint plane_rest = x_units - hidden_size / 32u, float_quads = hidden_size / 4u;
 const bool between_planes = 6u * plane_rest >= float_quads;
 const uint plain_quads = between_planes ? x_quads : x_quads + float_quads,
@@ -211,7 +211,7 @@ shared uvec2 x_scales[dense ? 1u : x_units];
 shared float block_sums[2u * ((hidden_size + 127u) / 128u)];
 shared vec2 rotation[full_every == 1u ? head_dim / 2u : head_dim];  // sine, cosine of pairs of channels, in layers that
                                                                     // see all positions and in others
-shared uint64_t places[2u * argument_count];
+shared uint64_t addresses[2u * argument_count];
 #if EXPERTS  // logits of all experts replace a query; results of the token's experts replace key and value
 const uint expert_quads = (experts + 3u) / 4u, fresh_quads = expert_quads > quads ? expert_quads : quads;
 const uint lowered_pairs = (hidden_size / 2u / parts + 2u) * experts_used, cached_pairs = 2u * quads,
@@ -240,15 +240,16 @@ vec4 v[10];      // quads of the step's input that the invocation has
 vec4 stream[4];  // the residual, if norms come before additions to it
 
 // Addresses of this layer and the next.
-uint64_t place(uint layer, uint argument) { return places[(layer & 1u) * argument_count + argument]; }
-uint64_t read_place(uint layer) {
+uint64_t address_of(uint layer, uint argument) { return addresses[(layer & 1u) * argument_count + argument]; }
+uint64_t read_addresses(uint layer) {
   uint64_t its = 0ul;
   if (gl_LocalInvocationIndex < argument_count)
     its = arguments.at[min(layer, layers - 1u) * argument_count + gl_LocalInvocationIndex];
   return its;
 }
-void keep_place(uint layer, uint64_t its) {
-  if (gl_LocalInvocationIndex < argument_count) places[(layer & 1u) * argument_count + gl_LocalInvocationIndex] = its;
+void keep_address(uint layer, uint64_t its) {
+  if (gl_LocalInvocationIndex < argument_count)
+    addresses[(layer & 1u) * argument_count + gl_LocalInvocationIndex] = its;
 }
 // With two sublayers everything that depends on `ffns` is constant-folded: the instructions and their order are those
 // of a module without it (docs/lab/bitnet_decode.md).
@@ -260,13 +261,13 @@ uint shift_of(uint at) {
   return ffn == ffns_before ? 0u : argument_further - 12u + 8u * min(ffn, ffns_before);
 }
 uint64_t weight_of(uint layer, uint product, uint which, uint shift) {
-  return place(layer, 8u + 3u * product + which + (two_sublayers || product < gate_up ? 0u : shift));
+  return address_of(layer, 8u + 3u * product + which + (two_sublayers || product < gate_up ? 0u : shift));
 }
 // The vectors that a product reads and writes.
-uint64_t input_of(uint layer, uint product) { return place(layer, product == 0u ? 0u : product + 3u); }
+uint64_t input_of(uint layer, uint product) { return address_of(layer, product == 0u ? 0u : product + 3u); }
 uint64_t output_of(uint layer, uint product, uint shift) {
-  return place(layer, (product == 0u ? 3u : product + 4u) +
-                          (two_sublayers || product < gate_up || shift == 0u ? 0u : shift + 6u));
+  return address_of(layer, (product == 0u ? 3u : product + 4u) +
+                               (two_sublayers || product < gate_up || shift == 0u ? 0u : shift + 6u));
 }
 // Weights of the product that follows `product`.
 uint64_t next_weight_of(uint layer, uint product, uint shift) {
@@ -466,12 +467,12 @@ void normalise(uint which) {
       v[i] = y;
     }
 }
-// Adds a step's result, after its norm, to the residual; the next norm's weights are in norm_behind.
-vec4 norm_behind[4];
+// Adds a step's result, after its norm, to the residual; the next norm's weights are in norm_after.
+vec4 norm_after[4];
 void add_normalised() {
   normalise(0u);
   [[unroll]] for (uint i = 0u; i < 4u; ++i)
-    norm_of[i] = norm_behind[i];
+    norm_of[i] = norm_after[i];
   [[unroll]] for (uint i = 0u; i < 4u; ++i)
     if ((i >> 1) * 2u * threads < hidden_size / 4u) {
       precise vec4 sum = stream[i] + v[i];
@@ -495,7 +496,7 @@ uint pair_at(uint product, uint own) {
   return first_pair(product) + own;
 }
 
-// The model's activation of a gate and its `up`. C++ puts it in place of the instruction that mod() becomes
+// The model's activation of a gate and its `up`. C++ replaces the instruction that mod() becomes by it
 // (kernels/splice.hpp).
 float gated(float g, float up) { return mod(g, up); }
 
@@ -585,7 +586,7 @@ const uint slots = ROUNDS_AHEAD;  // rounds whose weights are in flight
 pair_unit next_units[slots];
 // Address of a lane's first unit of a pair of rows: planes of 8 or 4 bits, of 2 and of 1, factors, and factors that 256
 // columns share; also the distance from the first row to the second.
-struct pair_place {
+struct pair_addresses {
   uint64_t codes, upper, lowest, factors, more;
   uint row, units, factors_shift;
 };
@@ -726,38 +727,38 @@ uint64_t weight, x;  // of the next product: weights and input
 #include "layers_experts.glsl"
 #endif
 
-// A product with the wait and norm before it; attention follows the first product. Products behind norms are one piece
+// A product with the wait and norm before it; attention follows the first product. Products after norms are one piece
 // of code: all have the stream's columns.
 void step(uint layer, uint product, bool normalises) {
   // Addresses are read before the wait.
   uint shift = two_sublayers ? 0u : shift_of(half_);
   uint64_t to = output_of(layer, product, shift), next_weight = next_weight_of(layer, product, shift), norm = 0ul,
-           next_place = 0ul;
+           next_address = 0ul;
   if (normalises) {
-    norm = outer_norms ? weight_of(layer, product, 0u, shift) : place(layer, argument_after_attention);
+    norm = outer_norms ? weight_of(layer, product, 0u, shift) : address_of(layer, argument_after_attention);
     load_norm(inner_norms == 0u || (product == qkv && layer == 0u) ? norm
-              : product == qkv                                     ? place(layer - 1u, argument_after_down)
-                                                                   : place(layer, argument_after_attention),
+              : product == qkv                                     ? address_of(layer - 1u, argument_after_down)
+                                                                   : address_of(layer, argument_after_attention),
               norm_of);
-    if (inner_norms != 0u && outer_norms) load_norm(norm, norm_behind);
+    if (inner_norms != 0u && outer_norms) load_norm(norm, norm_after);
   }
-  if (product == gate_up) next_place = read_place(layer + 1u);
+  if (product == gate_up) next_address = read_addresses(layer + 1u);
   uint quads_ = columns_of(product) / 4u;
   if (touches_weights) {  // workgroups that compute attention start the projection late anyway
-    nearer = first_place(weight, product, sub).codes + uint64_t(lane * 16u);
+    nearer = first_addresses(weight, product, sub).codes + uint64_t(lane * 16u);
     touched_most = product == projection && gl_WorkGroupID.x < heads ? 0u : min(8u, units_of(product) / 16u);
 #if EXPERTS
     if (product == gate_up) touched_most = 0u;  // the experts are not known yet
 #endif
   }
 #if EXPERTS
-  if (product == gate_up) touch_router(place(layer, argument_router));
+  if (product == gate_up) touch_router(address_of(layer, argument_router));
 #endif
 #if MIXED
   layer_codecs = codecs_of(layer);
   apart = normalises && product == qkv && values_apart();
   takes_values = apart && sub >= members - apart_members();
-  uint64_t v_weight = place(layer, argument_v);
+  uint64_t v_weight = address_of(layer, argument_v);
 #endif
 #if EXPERTS
   if (!normalises && product == down) {
@@ -800,13 +801,13 @@ void step(uint layer, uint product, bool normalises) {
   } else {
     barrier();  // the previous x has been read
   }
-  if (product == gate_up) keep_place(layer + 1u, next_place);
+  if (product == gate_up) keep_address(layer + 1u, next_address);
   bool parts = in_parts && !normalises && product == down;
   if (!parts) stage(quads_, product == down ? coded_columns / 4u : 0u, 0u, 0u, false);
 #if EXPERTS
   if (product == gate_up) {
-    write_logits(place(layer, argument_router), place(layer, argument_logits));
-    choose_experts(place(layer, argument_logits));
+    write_logits(address_of(layer, argument_router), address_of(layer, argument_logits));
+    choose_experts(address_of(layer, argument_logits));
     WITH_NORMED_CODEC(NORMED_FETCH, fetch);
   }
 #endif
@@ -843,7 +844,7 @@ void main() {
   sub = gl_SubgroupID;
   timed_out = false;
   uint t = gl_LocalInvocationIndex;
-  keep_place(0u, read_place(0u));
+  keep_address(0u, read_addresses(0u));
   barrier();
   position = state.at[state_position];
   if (t < head_dim / 2u) {
@@ -865,11 +866,11 @@ void main() {
     if (two_sublayers ? (sublayer & 1u) == 0u : attends(sublayer)) step(layer, projection, false);
     else step(layer, down, false);
   }
-  uint64_t result = inner_norms != 0u ? place(layers - 1u, argument_result) : x;
+  uint64_t result = inner_norms != 0u ? address_of(layers - 1u, argument_result) : x;
   if (inner_norms != 0u && gl_WorkGroupID.x == 0u) {
-    load_norm(place(layers - 1u, argument_after_down), norm_of);
+    load_norm(address_of(layers - 1u, argument_after_down), norm_of);
     take_in(x, hidden_size / 4u, 0u);
-    norm_behind = norm_of;
+    norm_after = norm_of;
     add_normalised();
     [[unroll]] for (uint i = 0u; i < 4u; ++i) {
       uint quad = 2u * pair_of(i >> 1) + (i & 1u);

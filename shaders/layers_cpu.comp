@@ -37,7 +37,7 @@ layout(constant_id = 12) const uint cache_element = 0;
 layout(constant_id = 13) const uint heads_together = 1;
 layout(constant_id = 14) const uint subgroup_width = 0;
 layout(constant_id = 15) const uint ffns_before = 0;
-layout(constant_id = 16) const uint ffns_behind = 1;
+layout(constant_id = 16) const uint ffns_after = 1;
 layout(local_size_x_id = 0) in;
 
 // The product's shape, set before each product.
@@ -74,7 +74,7 @@ Words input_, norm_weight, factors, weight, scales, output_, keys, values, query
 
 // kernels::layers: indices of a layer's arguments and of words in `progress`.
 const uint argument_count = 21u, steps = 5u;
-const uint end = ffns_before == 0u && ffns_behind == 1u ? layers : 0u;  // other forms of layers are not computed
+const uint end = ffns_before == 0u && ffns_after == 1u ? layers : 0u;  // other forms of layers are not computed
 const uint progress_started = 0u, progress_left = 1u, progress_layer = 2u, progress_steps = 4u;
 
 const uint every_part = (1u << parts) - 1u;
@@ -132,7 +132,7 @@ void attention() {
     attend(0u, head, first_seen(count), count);
 }
 
-// A loop around the body even for one part: llvmpipe always runs the code behind an `if`, masked.
+// A loop around the body even for one part: llvmpipe always runs the code after an `if`, masked.
 #define each_part(index, body)                                                   \
   {                                                                              \
     uint word = progress_steps + layer * steps + index, done = arrive(word, 0u); \
@@ -145,7 +145,7 @@ void attention() {
 
 void main() {
   take_pushed();
-  find_place();
+  find_lane();
   uint first = arrive(progress_layer, 0u);
   count_in(progress_started);
   for (uint layer = first; layer < end; ++layer) {
@@ -161,16 +161,16 @@ void main() {
     each_part(0u, product(at + 8u, hidden_size, q_size + 2u * kv_size, epilogue_rope_cache)) output_ = attended;
     each_part(1u, attention())
         // One loop, so that the driver compiles the product twice and not four times: that takes it seconds.
-        for (uint place = 2u; place < steps; ++place) {
-      bool projects = place == 2u, gates = place == 3u;
+        for (uint step = 2u; step < steps; ++step) {
+      bool projects = step == 2u, gates = step == 3u;
       input_ = projects ? attended : gates ? middle : gate_up;
       stream = projects ? residual : middle;
       output_ = projects ? middle : gates ? gate_up : next;
-      each_part(place, product(at + 5u + 3u * place,
-                               projects ? q_size
-                               : gates  ? hidden_size
-                                        : intermediate_size,
-                               gates ? 2u * intermediate_size : hidden_size, gates ? epilogue_gated : epilogue_add))
+      each_part(step, product(at + 5u + 3u * step,
+                              projects ? q_size
+                              : gates  ? hidden_size
+                                       : intermediate_size,
+                              gates ? 2u * intermediate_size : hidden_size, gates ? epilogue_gated : epilogue_add))
     }
     if (lane == 0u) atomicMax(progress.at[progress_layer], layer + 1u);
   }

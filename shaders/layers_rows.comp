@@ -206,11 +206,11 @@ weight_address address_of(uint64_t weight, uint product) {
                                        : group + uint64_t(64u * blocks + 16u * block + r * 4u);
   return out_;
 }
-const bool placed = codec == codec_q8_0 || codec == codec_q4_0 || codec == codec_q4_1;
+const bool at_fixed_offsets = codec == codec_q8_0 || codec == codec_q4_0 || codec == codec_q4_1;
 // With whole_tiles all loads of a tile are issued before the previous tile is multiplied.
 row_part load_part(uint64_t weight, weight_address from, uint product, uint tile, uint i, uint k) {
   row_part part = row_part(raw_codes(uvec4(0u), uvec4(0u)), uvec4(0u));
-  if (placed) {
+  if (at_fixed_offsets) {
     uint64_t ahead = uint64_t(tile * 4u + 2u * i) * from.group_bytes;
     uint block = k == 0u ? 0u : from.second;
     part.raw.a = whole_tiles ? HeldQuads(from.codes + ahead).at[block] : WordQuads(from.codes + ahead).at[block];
@@ -221,7 +221,8 @@ row_part load_part(uint64_t weight, weight_address from, uint product, uint tile
     uint r = lane >> 2 & 3u,
          block = 4u * (first_step(product) + min(sub * slots + k, steps_of(product) - 1u)) + (lane & 3u);
     uvec2 group = unpackUint2x32(weight + uint64_t((tile * 4u + 2u * i + (lane >> 4)) * group_quads) * 16u);
-    part.raw = load_codes(lane_place(group, advanced(group, 16u * block), advanced(group, 8u * block), uvec2(0u)), r);
+    part.raw =
+        load_codes(lane_addresses(group, advanced(group, 16u * block), advanced(group, 8u * block), uvec2(0u)), r);
     part.factor = load_factor(Words(group), r, block);
   }
   return part;
@@ -262,7 +263,7 @@ void fetch(uint64_t weight, weight_address from, uint product, uint tile) {
 }
 weight_address here;  // of the current product
 
-// Squares of the stream, [tiles, tokens]: loaded right behind the first quads of x, so that they arrive with these.
+// Squares of the stream, [tiles, tokens]: loaded right after the first quads of x, so that they arrive with these.
 const uint square_count = hidden_tiles * most_rows, squares_each = (square_count + threads - 1u) / threads;
 uint squares_of[squares_each];
 void ask_squares(SharedWords from) {
@@ -370,7 +371,7 @@ void publish_stream(uint64_t x, uint64_t squares, uint64_t norm, uint tile) {
   if (own_row == 0u) SharedWords(squares).at[tile * most_rows + own_token] = floatBitsToUint(written(square));
 }
 
-// The model's activation of a gate and its `up`. C++ puts it in place of the instruction that mod() becomes
+// The model's activation of a gate and its `up`. C++ replaces the instruction that mod() becomes by it
 // (kernels/splice.hpp).
 float gated(float g, float up) { return mod(g, up); }
 

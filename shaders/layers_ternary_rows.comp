@@ -282,7 +282,7 @@ tokens_of tokens_matrix(uint bytes, uint f, uint magic) {
   return out_;
 }
 
-// The model's activation of a gate and its `up`. C++ puts it in place of the instruction that mod() becomes
+// The model's activation of a gate and its `up`. C++ replaces the instruction that mod() becomes by it
 // (kernels/splice.hpp).
 float gated(float g, float up) { return mod(g, up); }
 

@@ -90,7 +90,7 @@ layout(push_constant, scalar) uniform Push {
 #define PAGED
 #include "slots.glsl"
 #define position_of(token) (batched ? row_position(token) : first_position + (token))
-#define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
+#define cache_slot(token, position) (batched ? row_offset(token, position) : slot_of(position))
 #include "epilogue.glsl"
 #define RANKED_INVOCATIONS (keeps_firsts != 0u ? workgroup_size : 4u)
 #include "first_token.glsl"
@@ -225,7 +225,7 @@ void multiply(uint first_token, uint tokens, uint group, uint j) {
   LATER_UNROLLED for (uint i = 0u; i < tile_tokens * (codec <= 2u ? 8u : 1u); ++i) sums[i] = vec4(0.0);
   for (uint unit = virtual_lane + j * virtual_width; unit < units; unit += 32u) {
     raw_codes raw[4];
-    lane_place from = place_in_group(weight, group, unit);
+    lane_addresses from = addresses_in_group(weight, group, unit);
     each_row(r) raw[r] = load_codes(from, r);
     raw_factors factors = load_factors(from, unit);
     each_token(t) if (t < tokens) {
@@ -296,7 +296,7 @@ lane_unit load_unit(uint group, uint first) {
   uint index = first + virtual_lane;
   if (units % 32u != 0u) index = min(index, units - 1u);
   lane_unit unit;
-  lane_place from = place_in_group(weight, group, index);
+  lane_addresses from = addresses_in_group(weight, group, index);
   each_unit_row(r) unit.row[r] = load_codes(from, r);
   unit.factors = load_factors(from, index);
   return unit;
@@ -406,13 +406,13 @@ void multiply_one(uint token, uint row, uint matrix, uint group, uint end, bool 
 
 void main() {
   take_pushed();
-  find_place();
+  find_lane();
   // With experts a token of the output is a pair of token and expert; a tile of several is one of a list.
   uint groups = (rows + 3u) / 4u, first_row = gl_WorkGroupID.y * tile_tokens, count = state.at[state_count] * per_token;
   uint first_token = experts_used != 0u && own_input == 0u ? first_row / per_token : first_row;
 #if !WIDE_LOADS
   if (single && tile_tokens == 1u) {
-    // No early return if nothing is wanted: behind one the driver diverges lanes.
+    // No early return if nothing is wanted: after one the driver diverges lanes.
     bool wanted = first_row < count;
     uint matrix = 0u;
     if (experts_used != 0u)

@@ -50,7 +50,7 @@ layout(push_constant, scalar) uniform Push { Words input_, weight, output_, stat
 #define PAGED
 #include "slots.glsl"
 #define position_of(token) (batched ? row_position(token) : first_position + (token))
-#define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
+#define cache_slot(token, position) (batched ? row_offset(token, position) : slot_of(position))
 #include "epilogue.glsl"
 
 #include "listed.glsl"
@@ -132,12 +132,12 @@ float add_block(float sum, uint words[8], vec4 factor, fixed_block x) {
 vec4 sums[8];  // of the four rows, by token
 
 // Sums over virtual lane j of the lane. Missing tokens repeat the last one.
-void multiply(tile_place tile, uint group, uint j) {
+void multiply(tile_range tile, uint group, uint j) {
   each_token(t) sums[t] = vec4(0.0);
   for (uint block = virtual_lane + j * virtual_width; block < blocks; block += 32u) {
     uint words[4][8];
     vec4 factor[4];
-    lane_place from = place_in_group(weight, tile.first_group + group, block);
+    lane_addresses from = addresses_in_group(weight, tile.first_group + group, block);
     raw_factors factors = load_factors(from, block);
     each_row(r) {
       raw_codes raw = load_codes(from, r);
@@ -167,9 +167,9 @@ float reduced() {
 }
 
 void main() {
-  find_place();
+  find_lane();
   uint groups = rows / 4u;
-  tile_place tile = find_tile(gl_WorkGroupID.y);
+  tile_range tile = find_tile(gl_WorkGroupID.y);
   if (listed && !tile.wanted) return;
   read_epilogue();
   for (uint group = gl_WorkGroupID.x * (tile_rows / 4u) + subgroup_index; group < groups;

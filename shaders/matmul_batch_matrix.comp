@@ -52,7 +52,7 @@ layout(push_constant, scalar) uniform Push { Words input_, weight, output_, stat
 #define PAGED
 #include "slots.glsl"
 #define position_of(token) (batched ? row_position(token) : first_position + (token))
-#define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
+#define cache_slot(token, position) (batched ? row_offset(token, position) : slot_of(position))
 #include "epilogue.glsl"
 #include "listed.glsl"
 
@@ -83,16 +83,16 @@ raw_codes next_codes[weight_slots];
 uvec4 next_factors[weight_slots], next_x[x_slots], next_rest;
 
 // Addresses of its rows' codes and factors, and of its quads of x.
-lane_place row_at[weight_slots];
+lane_addresses row_at[weight_slots];
 uvec2 factors_at[weight_slots];
 uint x_at[x_slots], rest_at;
 
-void find_inputs(uint first_row, tile_place tile) {
+void find_inputs(uint first_row, tile_range tile) {
   LATER_UNROLLED for (uint i = 0u; i < weight_slots; ++i) {
     uint row = min(first_row + min((gl_LocalInvocationIndex + i * workgroup_size) / step_blocks, tile_rows - 1u),
                    rows - 1u),
          r = row & 3u;
-    row_at[i] = place_in_group(weight, tile.first_group + row / 4u, 0u);
+    row_at[i] = addresses_in_group(weight, tile.first_group + row / 4u, 0u);
     uint after = codec == codec_q8_0 ? 128u * blocks : codec == codec_q6_k ? 96u * blocks : 64u * blocks;  // the codes
     factors_at[i] = advanced(row_at[i].group, after + (codec == codec_q4_k   ? r / 2u * 32u
                                                        : codec == codec_q4_1 ? 4u * r
@@ -116,8 +116,8 @@ uint block_at(uint first_block, uint b) {
 void load_weights(uint first_block) {
   uint block = block_at(first_block, gl_LocalInvocationIndex % step_blocks);
   LATER_UNROLLED for (uint i = 0u; i < weight_slots; ++i) {
-    next_codes[i] = load_codes(lane_place(row_at[i].group, advanced(row_at[i].quads, 16u * block),
-                                          advanced(row_at[i].pairs, 8u * block), uvec2(0u)),
+    next_codes[i] = load_codes(lane_addresses(row_at[i].group, advanced(row_at[i].quads, 16u * block),
+                                              advanced(row_at[i].pairs, 8u * block), uvec2(0u)),
                                0u);
     if (codec == codec_q4_k)
       next_factors[i] = six_bit_words(Words(advanced(factors_at[i], 64u * (block / 8u))), 0u, block);
@@ -229,14 +229,14 @@ void add_blocks(uint b, uint first_row) {
   }
 }
 
-void find_own_places() {
+void find_own_rows() {
   if (gl_LocalInvocationIndex < 32u)
     staged[gl_LocalInvocationIndex] = 4u * gl_LocalInvocationIndex + uvec4(0u, 1u, 2u, 3u);
   barrier();
-  sums_of places;
-  coopMatLoad(places, staged, 0u, 2u, gl_CooperativeMatrixLayoutRowMajor);
-  own_row = uvec2(places[0], places[2]) / 8u;
-  own_pair = uint(places[0]) % 8u / 2u;
+  sums_of indices;
+  coopMatLoad(indices, staged, 0u, 2u, gl_CooperativeMatrixLayoutRowMajor);
+  own_row = uvec2(indices[0], indices[2]) / 8u;
+  own_pair = uint(indices[0]) % 8u / 2u;
 }
 
 #define each_sum LATER_UNROLLED for (uint f = 0u; f < 4u; ++f) LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
@@ -268,7 +268,7 @@ void main() {
   // Workgroups that run at the same time have tiles of tokens of the same rows.
   uint linear = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
   uint first_row = linear / gl_NumWorkGroups.y * tile_rows;
-  tile_place tile = find_tile(linear % gl_NumWorkGroups.y);
+  tile_range tile = find_tile(linear % gl_NumWorkGroups.y);
   if (listed && !tile.wanted) return;
   read_epilogue();
   find_inputs(first_row, tile);
@@ -276,7 +276,7 @@ void main() {
   advance(next_turn, next_block);
   load_weights(0u);
   load_x(0u);
-  find_own_places();
+  find_own_rows();
   uint s = gl_SubgroupID % step_blocks, part_row = gl_SubgroupID / step_blocks * part_rows;
   each_sum sums[f][i] = 0.0;
   for (uint step_ = 0u; step_ < steps; ++step_) {

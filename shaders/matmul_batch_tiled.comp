@@ -54,7 +54,7 @@ layout(push_constant, scalar) uniform Push { Words input_, weight, output_, stat
 #define PAGED
 #include "slots.glsl"
 #define position_of(token) (batched ? row_position(token) : first_position + (token))
-#define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
+#define cache_slot(token, position) (batched ? row_offset(token, position) : slot_of(position))
 #include "epilogue.glsl"
 
 const uint step_blocks = 32u * subgroup_width / workgroup_size;  // a subgroup's, of 32
@@ -94,7 +94,7 @@ void find_inputs(uint first_row) {
   own_r = row & 3u;
   own_group = rows < tile_rows ? min(row / 4u, groups - 1u) : row / 4u;
   first_block = SUBGROUP * step_blocks + LANE % step_blocks;
-  group_at = place_in_group(weight, own_group, 0u).group;
+  group_at = addresses_in_group(weight, own_group, 0u).group;
   quads_at = advanced(group_at, (codec == codec_q8_0 ? 32u : 16u) * blocks * own_r);
   pairs_at = advanced(group_at, 8u * blocks * (8u + own_r));
   uint after = codec == codec_q8_0 ? 128u * blocks : codec == codec_q6_k ? 96u * blocks : 64u * blocks;  // the codes
@@ -172,14 +172,14 @@ const float of_both = 3233808384.0, of_upper = 824633720832.0;  // 1.5 * (2^23 +
 // Indices of an invocation's four numbers of a matrix of sums: two neighbouring tokens of rows own_row and own_row + 8.
 // This holds on the devices that the module is for; on others the proof at load fails.
 uint own_row, own_pair;
-void find_own_places() {
+void find_own_rows() {
   if (gl_LocalInvocationIndex < 32u)
     staged[gl_LocalInvocationIndex] = 4u * gl_LocalInvocationIndex + uvec4(0u, 1u, 2u, 3u);
   barrier();
-  sums_of places;
-  coopMatLoad(places, staged, 0u, 2u, gl_CooperativeMatrixLayoutRowMajor);
-  own_row = uint(places[0]) / 8u;
-  own_pair = uint(places[0]) % 8u / 2u;
+  sums_of indices;
+  coopMatLoad(indices, staged, 0u, 2u, gl_CooperativeMatrixLayoutRowMajor);
+  own_row = uint(indices[0]) / 8u;
+  own_pair = uint(indices[0]) % 8u / 2u;
   barrier();
 }
 
@@ -245,7 +245,7 @@ void main() {
   read_epilogue();
   find_inputs(first_row);
   load_weights(0u);
-  find_own_places();
+  find_own_rows();
   uvec2 of_tile = advanced(uvec2(input_), first_token * 112u * blocks);
   LATER_UNROLLED for (uint k = 0u; k < step_blocks * row_fragments * token_fragments; ++k) sums[k] = vec4(0.0);
   for (uint round_ = 0u; round_ < rounds; ++round_) {

@@ -56,7 +56,7 @@ layout(push_constant, scalar) uniform Push {
 #define PAGED
 #include "slots.glsl"
 #define position_of(token) (batched ? row_position(token) : first_position + (token))
-#define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
+#define cache_slot(token, position) (batched ? row_offset(token, position) : slot_of(position))
 #include "epilogue.glsl"
 #include "chunk_rows.glsl"
 #if MATRIX
@@ -102,12 +102,12 @@ void load_columns(uint first_row, uint first_token, uint last_token, uint quad) 
     if (item < weight_items) {
       uint row = min(first_row + item / row_units, rows - 1u), unit = (dense ? quad : quad / 4u) + item % row_units,
            group = chunk.first_group + row / 4u, r = row & 3u;
-      lane_place place = place_in_group(weight, group, unit);
-      raw_codes raw = load_codes(place, r);
+      lane_addresses index = addresses_in_group(weight, group, unit);
+      raw_codes raw = load_codes(index, r);
       next_codes[i] = raw.a;
       if (has_more) next_more[i] = raw.b;
       if (!dense) {
-        uvec4 factor = load_factor(Words(place.group), r, unit);
+        uvec4 factor = load_factor(Words(index.group), r, unit);
         if (wide_factor) next_factors[i] = factor;
         else next_factor[i] = factor.x;
       }
@@ -191,17 +191,17 @@ void multiply(uint first_row, uint first_token, uint end_token) {
     }
   }
   // A fragment of 16 rows and 16 tokens at a time: four words of a token are four rows.
-  uint place = gl_SubgroupID * 64u;
+  uint index = gl_SubgroupID * 64u;
   barrier();
   for (uint fragment = 0u; fragment < token_fragments * row_fragments; ++fragment) {
     LATER_UNROLLED for (uint r = 0u; r < 4u; ++r)
         LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) if (token_fragments * r + t == fragment && t < token_fragments)
-            coopMatStore(sums[r][t], staged, place, 4u, gl_CooperativeMatrixLayoutColumnMajor);
+            coopMatStore(sums[r][t], staged, index, 4u, gl_CooperativeMatrixLayoutColumnMajor);
     controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease);
     for (uint item = gl_SubgroupInvocationID; item < 64u; item += 32u) {
       uint token = first_token + own_tokens + 16u * (fragment % token_fragments) + item / 4u;
       uint group = first_row / 4u + (own_rows + 16u * (fragment / token_fragments)) / 4u + item % 4u;
-      if (token < end_token && group < groups) finish_sums(token, group, uintBitsToFloat(staged[place + item]));
+      if (token < end_token && group < groups) finish_sums(token, group, uintBitsToFloat(staged[index + item]));
     }
     controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease);
   }

@@ -62,11 +62,11 @@ struct wanted {
   vec4 added;
   vec2 turns[2];
   float factor;
-  uint position, place;
+  uint position, slot;
 };
 wanted own;
 #define position_of(token) own.position
-#define place_of(token, position) own.place
+#define cache_slot(token, position) own.slot
 #include "epilogue.glsl"
 #include "half_codes.glsl"
 
@@ -119,8 +119,8 @@ row_part load_part(uint i, uint step_) {
     part.raw.b = word_quad(Words(group_at[i]), quad + (codec == element_f32 ? 1u : 4u));
   } else {
     uint block = whole_steps ? 4u * step_ + quarter : min(4u * step_ + quarter, blocks - 1u);
-    part.raw = load_codes(lane_place(group_at[i], advanced(group_at[i], 16u * block), advanced(group_at[i], 8u * block),
-                                     advanced(group_at[i], 4u * block)),
+    part.raw = load_codes(lane_addresses(group_at[i], advanced(group_at[i], 16u * block),
+                                         advanced(group_at[i], 8u * block), advanced(group_at[i], 4u * block)),
                           r);
     part.factor = load_factor(Words(group_at[i]), r, block);
   }
@@ -232,7 +232,7 @@ wanted wanted_for(uint token, uint group) {
   if (epilogue == epilogue_rope_cache) {
     uint pair = 4u * group % head_dim / 2u;
     out_.position = batched ? row_position(token) : first_position + token;
-    out_.place = batched ? row_place(token, out_.position) : slot_of(out_.position);
+    out_.slot = batched ? row_offset(token, out_.position) : slot_of(out_.position);
     LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) out_.turns[i] =
         rope_from_turns(out_.position, word_pair(rope, pair + i));
   }
@@ -247,7 +247,7 @@ void main() {
   uint first_row = rows < tile_rows ? 0u : min(wanted_row, rows - tile_rows);
   read_epilogue();
   LATER_UNROLLED for (uint i = 0u; i < own_rows; ++i) group_at[i] =
-      place_in_group(weight, min((first_row + FIRST_ROW + 8u * i + (LANE >> 2)) / 4u, groups - 1u), 0u).group;
+      addresses_in_group(weight, min((first_row + FIRST_ROW + 8u * i + (LANE >> 2)) / 4u, groups - 1u), 0u).group;
   Words x_at = Words(advanced(uvec2(input_), first_token * columns * 2u));
   bool ends = gl_LocalInvocationIndex < 8u * tile_groups;
   uint own_token = first_token + gl_LocalInvocationIndex / tile_groups,

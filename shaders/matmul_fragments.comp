@@ -60,7 +60,7 @@ uvec2 own_turns[2];
 #define PAGED
 #include "slots.glsl"
 #define position_of(token) (batched ? row_position(token) : first_position + (token))
-#define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
+#define cache_slot(token, position) (batched ? row_offset(token, position) : slot_of(position))
 #include "epilogue.glsl"
 #include "half_codes.glsl"
 #include "chunk_rows.glsl"
@@ -146,7 +146,7 @@ uint magic, upper_magic;
 
 void find_weights(uint first_row) {
   uint r = ROW & 3u, block = first_block + QUARTER;
-  group_at = pack64(place_in_group(weight, chunk.first_group + first_row / 4u + (ROW >> 2), 0u).group);
+  group_at = pack64(addresses_in_group(weight, chunk.first_group + first_row / 4u + (ROW >> 2), 0u).group);
   codes_at = group_at + (dense ? (r * octets + 8u * part_steps * PART + QUARTER) * octet_quads * 16u
                                : (r * (codec == codec_q8_0 ? 2u : 1u) * blocks + block) * 16u);
   if ((code_bits & 2u) != 0u) upper_at = group_at + ((2u * (code_bits & 4u) + r) * blocks * 8u + 8u * block);

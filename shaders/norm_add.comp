@@ -21,7 +21,7 @@ layout(constant_id = 3) const uint subgroup_width = 0;
 #if ADDS
 layout(constant_id = 4) const uint parts = 1;
 layout(constant_id = 5) const uint biased = 0;
-layout(constant_id = 6) const uint scaled = 0;  // by the number behind the norm's weight
+layout(constant_id = 6) const uint scaled = 0;  // by the number after the norm's weight
 #else
 layout(constant_id = 4) const uint centered = 0;  // 1: and a bias is added, 2: without a bias
 #endif
@@ -81,11 +81,11 @@ vec4 centered_quad(Words from, uint quad) {
 #include "norm.glsl"
 
 void main() {
-  find_place();
+  find_lane();
   uint token = gl_WorkGroupID.y;
   bool wanted = token < state.at[state_count];
   if (subgroup_width < 32u && !wanted)
-    return;  // GPUs: behind a return the driver diverges lanes, and everything waits for the count
+    return;  // GPUs: after a return the driver diverges lanes, and everything waits for the count
   uint first = (token * gl_NumWorkGroups.x + gl_WorkGroupID.x) * norm_quads;
 #if ADDS
   if (biased != 0u) {

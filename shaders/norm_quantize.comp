@@ -41,11 +41,11 @@ layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_,
 
 void main() {
   take_pushed();
-  find_place();
+  find_lane();
   uint token = gl_WorkGroupID.y;
   bool wanted = token < state.at[state_count];
   if (subgroup_width < 32u && !wanted)
-    return;  // GPUs: behind a return the driver diverges lanes, and everything waits for the count
+    return;  // GPUs: after a return the driver diverges lanes, and everything waits for the count
   uint first = token * norm_quads;
   float largest, r = inverse_rms(input_, first, norm_weight, eps, largest), m = largest_activation(largest, r);
   precise float s = 127.0 / m;

@@ -48,8 +48,8 @@ void main() {
   uint octets = (positions + 7u) / 8u, pool_octets = context / 8u;
   for (uint octet = state.at[state_move_first] + gl_WorkGroupID.x; octet < end; octet += gl_NumWorkGroups.x) {
     if (8u * octet + positions < 8u * end) continue;  // a ring holds only the last octets
-    uint place = 8u * octet % (8u * octets), pool = pool_place(slot, 8u * octet);
-    uint own_octet = head * octets + place / 8u, pool_octet = head * pool_octets + pool / 8u;
+    uint own_position = 8u * octet % (8u * octets), pool = pool_offset(slot, 8u * octet);
+    uint own_octet = head * octets + own_position / 8u, pool_octet = head * pool_octets + pool / 8u;
     if (coded_cache) {
       for (uint i = gl_LocalInvocationIndex; i < key_octet_quads; i += workgroup_size)
         move(way, keys, own_octet * key_octet_quads + i, pool_keys, pool_octet * key_octet_quads + i);
@@ -57,10 +57,11 @@ void main() {
         move(way, values, own_octet * value_octet_quads + i, pool_values, pool_octet * value_octet_quads + i);
       continue;
     }
-    uint own_value = (head * positions + place) * value_quads, pool_value = (head * context + pool) * value_quads;
+    uint own_value = (head * positions + own_position) * value_quads,
+         pool_value = (head * context + pool) * value_quads;
     for (uint i = gl_LocalInvocationIndex; i < 8u * key_quads; i += workgroup_size)
       move(way, keys, 8u * own_octet * key_quads + i, pool_keys, 8u * pool_octet * key_quads + i);
     for (uint i = gl_LocalInvocationIndex; i < 8u * value_quads; i += workgroup_size)
-      if (place + i / value_quads < positions) move(way, values, own_value + i, pool_values, pool_value + i);
+      if (own_position + i / value_quads < positions) move(way, values, own_value + i, pool_values, pool_value + i);
   }
 }

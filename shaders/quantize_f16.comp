@@ -52,12 +52,12 @@ void store_f16(uint token, uint quad, vec4 y, float scale_) {
 const uint quads = width / 4u;
 
 void main() {
-  find_place();
+  find_lane();
   uint token = gl_WorkGroupID.y, from = token;
   if (experts_used != 0u) {  // rows of lists of expert_tiles
-    uint at = token / list_tokens * (list_tokens + 2u), place = token % list_tokens;
-    if (place >= tiles.at[at + 1u]) return;
-    from = tiles.at[at + 2u + place];
+    uint at = token / list_tokens * (list_tokens + 2u), entry = token % list_tokens;
+    if (entry >= tiles.at[at + 1u]) return;
+    from = tiles.at[at + 2u + entry];
     if (own_input == 0u) from = from / experts_used;
   } else if (token >= state.at[state_count]) {
     return;

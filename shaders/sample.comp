@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Draws the next token (docs/kernels.md, "Sample"). Each workgroup (x) sorts the keys of slices of the vocabulary and
 // writes sums of their weights; the last workgroup of a draw (y) to finish draws from these lists: points of all lists
-// give the approximate place of a cut, exact sums down to keys around it shorten the search. Weights are integers:
+// give the approximate index of a cut, exact sums down to keys around it shorten the search. Weights are integers:
 // neither the number of invocations nor their order affects the token.
 // variant: sample -DWIDE_LOADS=0
 #version 460
@@ -65,8 +65,8 @@ const uint blocks = slice / 8u, head_words = 2u + 2u * (most_octaves + 1u);
 const uint sums_row = lists * slice, heads_row = sums_row + 4u * lists * blocks,
            row_words = heads_row + head_words * lists;
 
-// A cut is searched for among items: `points` places of each list with the weight around them, or all remaining keys if
-// they fit. Items are summed in `bins` parts of their range; the lists' sums down to `pivots` keys are exact, and
+// A cut is searched for among items: `points` of each list with the weight around them, or all remaining keys
+// if they fit. Items are summed in `bins` parts of their range; the lists' sums down to `pivots` keys are exact, and
 // blocks are searched in `parts` parts at once. Loads for `batch` points are issued together.
 const uint points = narrow != 0u ? 5u : 20u, pivots = 4u, parts = 8u, bins = 256u, batch = 5u;
 // Room for a usual top-k of each list if it fits in 32 KiB in all, or in 16 KiB if shared memory is narrow.
@@ -79,7 +79,7 @@ const uint of_list = slice + slice / 32u, of_room = room + 2u * bins,
            of_interim = form == interim ? of_list + 2u * bins : 0u;
 const uint of_either = of_list > of_room ? of_list : of_room;
 shared uint words[of_either > of_interim ? of_either : of_interim];
-shared uint low[lists], high[lists], first_place[lists], limit_of[lists], shift_of[lists], key_of_list[lists];
+shared uint low[lists], high[lists], first_index[lists], limit_of[lists], shift_of[lists], key_of_list[lists];
 shared float octave_of_list[lists];
 shared uvec2 from_subgroup[workgroup_size / (subgroup_width != 0u ? subgroup_width : 4u)];
 shared uint pivot_key[pivots], pivot_high[pivots], pivot_low[pivots];
@@ -305,7 +305,7 @@ bool comes_last(uint workers) {
 uvec4 keys_at(uint list, uint quad) {
   return ListQuads(scratch).at[(token_of_pass * row_words + list * slice) / 4u + quad];
 }
-uint key_at(uint list, uint place) { return scratch.at[token_of_pass * row_words + list * slice + place]; }
+uint key_at(uint list, uint index) { return scratch.at[token_of_pass * row_words + list * slice + index]; }
 
 // Prepares sums of weights or chances: for each list the end of its keys that count, and its unit.
 void begin_sums(uint which, uint first_key) {
@@ -321,7 +321,7 @@ void begin_sums(uint which, uint first_key) {
     shift_of[s] = shift;
     limit_of[s] =
         shift > most_octaves ? 0u : scratch.at[head + 2u + which * (most_octaves + 1u) + most_octaves - shift];
-    high[s] = min(high[s], limit_of[s]);  // no weights are behind it
+    high[s] = min(high[s], limit_of[s]);  // no weights are after it
   }
   shared_barrier();
 }
@@ -336,8 +336,8 @@ void count_at_pivots(uint count, bool tokens) {
   for (uint i = me; i < pivots; i += workgroup_size) pivot_high[i] = pivot_low[i] = 0u;
   shared_barrier();
   for (uint i = me; i < count * lists; i += workgroup_size) {
-    uint s = i % lists, key = pivot_key[i / lists], end_place = high[s], from = (key == 0u ? end_place : low[s]) / 8u,
-         to = max((end_place + 7u) / 8u, from);
+    uint s = i % lists, key = pivot_key[i / lists], end_index = high[s], from = (key == 0u ? end_index : low[s]) / 8u,
+         to = max((end_index + 7u) / 8u, from);
     while (to > from + 1u) {
       uint step_size = (to - from + parts - 1u) / parts, whole = 0u, ends[parts - 1u];
       LATER_UNROLLED for (uint k = 0u; k < parts - 1u; ++k) ends[k] =
@@ -355,7 +355,7 @@ void count_at_pivots(uint count, bool tokens) {
     LATER_UNROLLED for (uint k = 0u; k < 2u; ++k) keys[k] = keys_at(s, min(2u * from + k, slice / 4u - 1u));
     uint of_block = 0u;
     LATER_UNROLLED for (uint k = 0u; k < 8u; ++k) of_block +=
-        uint(keys[k / 4u][k & 3u] >= key && 8u * from + k < end_place);
+        uint(keys[k / 4u][k & 3u] >= key && 8u * from + k < end_index);
     words[i] = 8u * from + of_block;
     for (uint k = tokens ? of_block : 0u; k < of_block; ++k) {
       amount = plus(amount, weight_of_key(keys[0].x, scale, octave_of_list[s]));
@@ -402,13 +402,13 @@ void load_left() {
     for (uint start = 0u; start < max(size.x, size.y) + nought; start += 4u * subgroup_size) {
       uint key[8];
       LATER_UNROLLED for (uint b = 0u; b < 8u; ++b) {
-        uint place = (b < 4u ? begin.x : begin.y) + start + (b & 3u) * subgroup_size + lane;
-        key[b] = key_at(b < 4u ? first : other, min(place, slice - 1u));
+        uint index = (b < 4u ? begin.x : begin.y) + start + (b & 3u) * subgroup_size + lane;
+        key[b] = key_at(b < 4u ? first : other, min(index, slice - 1u));
       }
       LATER_UNROLLED for (uint b = 0u; b < 8u; ++b) {
         uint i = start + (b & 3u) * subgroup_size + lane;
         if (i < (b < 4u ? size.x : size.y)) {
-          words[first_place[b < 4u ? first : other] + i] = key[b];
+          words[first_index[b < 4u ? first : other] + i] = key[b];
           least = min(least, key[b]), greatest = max(greatest, key[b]);
         }
       }
@@ -428,12 +428,12 @@ void load_points(bool tokens, uint shift) {
       uint first = low[s] / 8u, rest = max((high[s] + 7u) / 8u, first + 1u) - first - 1u;
       uint begin = first + (part == 0u ? 0u : 1u + blocks_before(part - 1u, rest)),
            end = first + 1u + blocks_before(part, rest);
-      uint place = part == 0u ? low[s] : 8u * begin + ((s * 40503u + part * 49471u & 0xffffu) * (end - begin) >> 13);
-      place = max(min(place, high[s] - min(high[s], 1u)), low[s]);
+      uint index = part == 0u ? low[s] : 8u * begin + ((s * 40503u + part * 49471u & 0xffffu) * (end - begin) >> 13);
+      index = max(min(index, high[s] - min(high[s], 1u)), low[s]);
       if (low[s] == high[s]) begin = end = 0u;
       LATER_UNROLLED for (uint k = 0u; k + 1u < batch; ++k) at[k] = at[k + 1u], from[k] = from[k + 1u],
                                                             to[k] = to[k + 1u];
-      at[batch - 1u] = s * slice + min(place, slice - 1u), from[batch - 1u] = begin, to[batch - 1u] = end;
+      at[batch - 1u] = s * slice + min(index, slice - 1u), from[batch - 1u] = begin, to[batch - 1u] = end;
     }
     LATER_UNROLLED for (uint b = 0u; b < batch; ++b) key[b] = key_at(0u, at[b]);
     uvec2 sum[batch], before[batch];
@@ -522,16 +522,16 @@ void cut(uint by_what, uint least, uvec2 target) {
     }
     before_here = mine.y;
     equal = total.y;
-    uint place = before_here;
+    uint index = before_here;
     for (uint s = begin_list; s < end_list; ++s) {
-      first_place[s] = place;
-      place += high[s] - low[s];
+      first_index[s] = index;
+      index += high[s] - low[s];
     }
     if (me == 0u) least_key = ~0u, greatest_key = 0u;
     shared_barrier();
     if (key_high - key_low == 1u) break;
 
-    // Estimates the target's place: exactly, if all remaining keys are items; else from points. Every third round
+    // Estimates the target's index: exactly, if all remaining keys are items; else from points. Every third round
     // divides keys evenly, whatever the weights are.
     bool all_left = equal <= room, evenly = !all_left && round % 3u == 2u;
     uint begin = key_low, end = key_high;
@@ -736,19 +736,19 @@ uint token_by_digits(bool samples_it) {
       if (stage == at_first) first = earlier(first, of_list_first);
       for (uint i = stage == at_first ? slice : me; i < slice;
            i += workgroup_size) {  // loaded by the invocation itself
-        uvec2 place = uvec2(words[i], ~(list * slice + i)), amount = uvec2(0u, 1u), apart = place ^ prefix;
-        bool part = list * slice + i < vocab_size && !before(end, place);
+        uvec2 index = uvec2(words[i], ~(list * slice + i)), amount = uvec2(0u, 1u), apart = index ^ prefix;
+        bool part = list * slice + i < vocab_size && !before(end, index);
         // The digits above this one must be those found so far.
         if (digit != 0u && stage != at_chances) part = part && (digit < 4u ? apart.x >> (shift + 8u) : apart.x) == 0u;
         if (digit > 4u) part = part && apart.y >> (shift + 8u) == 0u;
         for (uint turn = at_tokens; turn < stage && part;
              ++turn) {  // the weight, and then the chance of tokens that min-p leaves
           part = turn == at_tokens || reaches(amount, least);
-          amount = weight_of_key(place.x, turn == at_tokens ? log2_e : temperature_scale,
+          amount = weight_of_key(index.x, turn == at_tokens ? log2_e : temperature_scale,
                                  turn == at_tokens ? octaves.x : octaves.y);
         }
         if (!part) continue;
-        uint bin = (digit < 4u ? place.x : place.y) >> shift & 255u,
+        uint bin = (digit < 4u ? index.x : index.y) >> shift & 255u,
              low_word = atomicAdd(words[low_bins + bin], amount.y);
         amount.x += uint(low_word + amount.y < low_word);
         if (amount.x != 0u) atomicAdd(words[high_bins + bin], amount.x);
@@ -815,7 +815,7 @@ uint token_by_digits(bool samples_it) {
 }
 
 void main() {
-  find_place();
+  find_lane();
   me = subgroup_index * subgroup_size + lane;
   token_of_pass = several ? gl_WorkGroupID.y : 0u;
   if (batched && token_of_pass >= state.at[state_count]) return;
@@ -880,9 +880,9 @@ void main() {
       first = first_of(draws_none ? earlier(first_of_own, first) : first);
       if (!by_firsts && !gathers) {
         if (me == 0u) {
-          uint place = draws_none ? gl_WorkGroupID.x : list;
-          scratch.at[head + head_words * place] = first.x;
-          scratch.at[head + head_words * place + 1u] = first.y;
+          uint index = draws_none ? gl_WorkGroupID.x : list;
+          scratch.at[head + head_words * index] = first.x;
+          scratch.at[head + head_words * index + 1u] = first.y;
         }
         if (samples_it) {
           sort_list();

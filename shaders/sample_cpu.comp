@@ -159,12 +159,12 @@ uvec2 select(uint what, uvec2 target, uvec2 end) {
     each_quad(quad) {
       vec4 l = logits4(quad);
       for (uint i = 0u; i < 4u; ++i) {
-        uvec2 place = uvec2(key_of(l[i]), ~(4u * quad + i));
-        bool part = !before(end, place) && 4u * quad + i < vocab_size;
+        uvec2 rank = uvec2(key_of(l[i]), ~(4u * quad + i));
+        bool part = !before(end, rank) && 4u * quad + i < vocab_size;
         // The digits above this one must be those found so far.
-        if (digit >= 1u) part = part && (place.x ^ prefix.x) >> (digit < 4u ? shift + 8u : 0u) == 0u;
-        if (digit >= 5u) part = part && (place.y ^ prefix.y) >> (shift + 8u) == 0u;
-        if (part) add_to_bin((digit < 4u ? place.x : place.y) >> shift & 255u, amount_of(what, logit_of(place.x)));
+        if (digit >= 1u) part = part && (rank.x ^ prefix.x) >> (digit < 4u ? shift + 8u : 0u) == 0u;
+        if (digit >= 5u) part = part && (rank.y ^ prefix.y) >> (shift + 8u) == 0u;
+        if (part) add_to_bin((digit < 4u ? rank.x : rank.y) >> shift & 255u, amount_of(what, logit_of(rank.x)));
       }
     }
     sum_bins();
@@ -300,7 +300,7 @@ void take_first(inout uvec2 first, uint quad, vec4 l) {
 }
 
 void main() {
-  find_place();
+  find_lane();
   if (gl_WorkGroupID.x != 0u) return;  // in plans for GPUs there are more workgroups
   token_of_pass = several ? gl_WorkGroupID.y : 0u;
   if (batched && token_of_pass >= state.at[state_count]) return;

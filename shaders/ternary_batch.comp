@@ -42,14 +42,14 @@ layout(push_constant, scalar) uniform Push { Words input_, factors, weight, scal
 #define PAGED
 #include "slots.glsl"
 #define position_of(token) (batched ? row_position(token) : first_position + (token))
-#define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
+#define cache_slot(token, position) (batched ? row_offset(token, position) : slot_of(position))
 #include "epilogue.glsl"
 
 const uint tiles = columns / 16u;
 shared ivec4 from_subgroups[workgroup_size / 4u * 8u];  // sums by subgroup and token
 
 void main() {
-  find_place();
+  find_lane();
   uint first_token = gl_WorkGroupID.y * tile_tokens, count = state.at[state_count];
   if (first_token >= count) return;
   uint tokens = min(count - first_token, tile_tokens);

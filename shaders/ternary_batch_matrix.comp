@@ -44,7 +44,7 @@ layout(push_constant, scalar) uniform Push { Words input_, factors, weight, scal
 #define PAGED
 #include "slots.glsl"
 #define position_of(token) (batched ? row_position(token) : first_position + (token))
-#define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
+#define cache_slot(token, position) (batched ? row_offset(token, position) : slot_of(position))
 #include "epilogue.glsl"
 
 const uint parts = workgroup_size / subgroup_width,
@@ -105,7 +105,7 @@ void main() {
   uint first_token = linear % gl_NumWorkGroups.y * tile_tokens, first_group = linear / gl_NumWorkGroups.y * tile_groups,
        count = state.at[state_count];
   uint tokens = min(max(count, first_token + 1u) - first_token,
-                    tile_tokens);  // no early return: behind one the driver diverges lanes
+                    tile_tokens);  // no early return: after one the driver diverges lanes
   read_epilogue();
   sums_of sums[4][4];
   LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) sums[r][t] = sums_of(0);

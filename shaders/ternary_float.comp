@@ -60,7 +60,7 @@ layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, 
 #define PAGED
 #include "slots.glsl"
 #define position_of(token) (batched ? row_position(token) : first_position + (token))
-#define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
+#define cache_slot(token, position) (batched ? row_offset(token, position) : slot_of(position))
 #include "epilogue.glsl"
 const uint tiles = columns / 16u, quads = columns / 4u;
 
@@ -89,7 +89,7 @@ void accumulate(inout vec4 sums, uvec4 codes, uint f, vec4 y) {
 
 void main() {
   take_pushed();
-  find_place();
+  find_lane();
   uint first_token = gl_WorkGroupID.y * tile_tokens, count = state.at[state_count];
   if (first_token >= count) return;
   uint tokens = min(count - first_token, tile_tokens);

@@ -72,7 +72,7 @@ layout(push_constant, scalar) uniform Push {
 #define PAGED
 #include "slots.glsl"
 #define position_of(token) (batched ? row_position(token) : first_position + (token))
-#define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
+#define cache_slot(token, position) (batched ? row_offset(token, position) : slot_of(position))
 #include "epilogue.glsl"
 
 #define product_part gl_WorkGroupID.x
@@ -81,7 +81,7 @@ layout(push_constant, scalar) uniform Push {
 
 void main() {
   take_pushed();
-  find_place();
+  find_lane();
   uint first_token = gl_WorkGroupID.y * tile_tokens, count = state.at[state_count];
   if (first_token >= count) return;
 

@@ -42,9 +42,9 @@ const uint parted = 7u;  // tiles whose sums of 16 products, each below 4,096, s
 
 void main() {
   find_lane();
-  uint place;
+  uint number;
   const uint groups = rows / 4u;
-  uniform_number(min(gl_WorkGroupID.x, groups), groups, binary, place);
+  uniform_number(min(gl_WorkGroupID.x, groups), groups, binary, number);
   read_epilogue();
   uint count = state.at[state_count];
   uint factor_bits = factors.at[0], activation_sum = factors.at[1];
@@ -52,7 +52,7 @@ void main() {
   int sums[MOST];
   uint both[MOST];
   LATER_UNROLLED for (uint g = 0u; g < MOST; ++g) {
-    from[g] = behind(weight, min(place * groups_together + g, groups - 1u), columns);
+    from[g] = at_index(weight, min(number * groups_together + g, groups - 1u), columns);
     sums[g] = 0;
     both[g] = 0u;
   }
@@ -86,7 +86,7 @@ void main() {
     int own = vector_width == 4u ? sums[g] : (vector_lane & 4u) == 0u ? sums[0] : sums[1];
     ivec4 four;
     LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) four[r] = int(lane_of(uint(own), (vector_lane & ~3u) + r));
-    uint index = g + gl_SubgroupInvocationID / 4u, group = place * groups_together + index;
+    uint index = g + gl_SubgroupInvocationID / 4u, group = number * groups_together + index;
     if (count != 0u && (gl_SubgroupInvocationID & 3u) == 0u && gl_SubgroupInvocationID < vector_width &&
         index < groups_together && group < groups) {
       precise vec4 y = vec4(four - int(activation_sum)) * (uintBitsToFloat(factor_bits) * row_scales(group));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Processes heads of q, k and v between their products and attention: biases, norms of q and k, rotary embedding of q
 // and k; then q goes to the output, k and v to the cache. One workgroup per head (x) and token (y). A rotation does not
-// change a head's root mean square, so a norm behind it is a norm before it whose weight is applied later. With
+// change a head's root mean square, so a norm after it is a norm before it whose weight is applied later. With
 // `latent` there is one key and value head: a normalised latent vector is the value and, in front of k, the key.
 // variant: turn -DWIDE_LOADS=0
 #version 460
@@ -48,7 +48,7 @@ const uint head_quads = head_dim / 4u;
 const uint cached_value_dim_ = latent != 0u ? latent : head_dim, joined_dim = latent + head_dim;
 #define cached_value_dim cached_value_dim_
 const uint value_quads = cached_value_dim / 4u, widest_quads = value_quads > head_quads ? value_quads : head_quads;
-const uint norms_none = 0u, norms_all_heads = 2u, norms_behind = 3u;
+const uint norms_none = 0u, norms_all_heads = 2u, norms_after = 3u;
 
 bool is_query;
 uint bias_shift;  // distance from a quad of the input to its bias
@@ -60,7 +60,7 @@ vec4 biased_quad(Words from, uint quad) {
 #define input_quad biased_quad
 bool is_value;
 #define weight_quad(weight, chunk, s) \
-  ((v_norm != 0u && is_value) || norms == norms_behind ? vec4(1.0) : chunk_quad(weight, 0u, chunk, s))
+  ((v_norm != 0u && is_value) || norms == norms_after ? vec4(1.0) : chunk_quad(weight, 0u, chunk, s))
 #define norm_width \
   (norms == norms_all_heads ? (is_query ? q_size : kv_size) : latent != 0u && is_value ? latent : head_dim)
 #define norm_width_max (norms == norms_all_heads ? q_size : 4u * widest_quads)
@@ -76,12 +76,12 @@ vec2 rope_of_pair(uint position, uvec2 turns) {
   return turn;
 }
 // Sine and cosine of a pair; those of no rotation if heads are rotated before.
-#define rope_of(position, pair) (norms == norms_behind ? vec2(0.0, 1.0) : rope_of_pair(position, word_pair(rope, pair)))
+#define rope_of(position, pair) (norms == norms_after ? vec2(0.0, 1.0) : rope_of_pair(position, word_pair(rope, pair)))
 #define slot_of(position) (ring != 0u ? (position) % context : min(position, context))
 #define PAGED
 #include "slots.glsl"
 #define position_of(token) (batched ? row_position(token) : first_position + (token))
-#define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
+#define cache_slot(token, position) (batched ? row_offset(token, position) : slot_of(position))
 #include "epilogue.glsl"
 
 // Two neighbouring pairs, rotated by the sines and cosines of each.
@@ -153,9 +153,9 @@ struct coded_row {
 };
 // Writes `count` quads in shared_y to their position of a coded cache.
 void store_codes(Words cache, coded_row at, uint head, uint token, uint count) {
-  uint position = position_of(token), slot = place_of(token, position), in_octet = slot & 7u;
+  uint position = position_of(token), slot = cache_slot(token, position), in_octet = slot & 7u;
   if (slot >= context) return;
-  uint base = (head * ((context + 7u) / 8u) + slot / 8u) * at.octet_size, behind = at.dim * chunk_words;
+  uint base = (head * ((context + 7u) / 8u) + slot / 8u) * at.octet_size, code_words = at.dim * chunk_words;
   uint blocks = (count + 7u) / 8u;
   for (uint chunk = gl_LocalInvocationIndex; chunk < count / 2u; chunk += workgroup_size) {
     vec2 factors = block_factors(chunk / 4u, count);
@@ -170,7 +170,7 @@ void store_codes(Words cache, coded_row at, uint head, uint token, uint count) {
     cache.at[item] = words[0];
     if (cache_bits == 8u) cache.at[item + 1u] = words[1];
     if ((own & 7u) == 0u)
-      cache.at[base + behind + factor_word(own, in_octet)] =
+      cache.at[base + code_words + factor_word(own, in_octet)] =
           pack_f16(factors.x, chunk / 4u + 1u < blocks ? block_factors(chunk / 4u + 1u, count).x : 0.0);
   }
 }
@@ -183,7 +183,7 @@ void store_joined_key(uint slot, uint channel, vec2 pair) {
   uint first = ((slot / 8u * (joined_dim / 8u) + channel / 8u) * 8u + (slot & 7u)) * 8u;
   store_pair(keys, first + (channel & 7u), pair);
 }
-// Writes a rotated query behind its latent channels, the rotated channels of the key, or the latent vector, which are
+// Writes a rotated query after its latent channels, the rotated channels of the key, or the latent vector, which are
 // in shared_y.
 void store_joined(uint head, uint token) {
   if (is_query) {
@@ -199,7 +199,7 @@ void store_joined(uint head, uint token) {
     if (is_value) store_codes(values, coded_row(latent, value_octet_words, 0u, true), 0u, token, count);
     return;
   }
-  uint slot = place_of(token, position_of(token));
+  uint slot = cache_slot(token, position_of(token));
   if (slot >= context) return;
   for (uint i = gl_LocalInvocationIndex; i < 2u * count; i += workgroup_size) {
     vec4 quad = shared_y[i / 2u];
@@ -229,11 +229,11 @@ void normalise(Words from, uint first, Words weight, uint in_norm) {
 }
 
 void main() {
-  find_place();
+  find_lane();
   uint head = gl_WorkGroupID.x, token = gl_WorkGroupID.y;
   bool wanted = token < state.at[state_count];
   if (subgroup_width < 32u && !wanted)
-    return;  // GPUs: behind a return the driver diverges lanes, and everything waits for the count
+    return;  // GPUs: after a return the driver diverges lanes, and everything waits for the count
   read_epilogue();
   is_query = head < heads;
   is_value = head >= heads + kv_heads;
@@ -259,7 +259,7 @@ void main() {
     uint low = 2u * i, high = low + head_dim / 2u;  // two neighbouring pairs
     vec2 lower = vec2(shared_y[low >> 2][low & 3u], shared_y[low >> 2][(low & 3u) + 1u]),
          upper = vec2(shared_y[high >> 2][high & 3u], shared_y[high >> 2][(high & 3u) + 1u]);
-    if (norms == norms_behind && !is_value) turn_and_weigh(token, low, high, is_query ? q_norm : k_norm, lower, upper);
+    if (norms == norms_after && !is_value) turn_and_weigh(token, low, high, is_query ? q_norm : k_norm, lower, upper);
     if (latent != 0u ? !is_value : coded_cache && !is_query) keep_pairs(token, low, high, lower, upper);
     else if (latent == 0u && wanted) rope_cache(token, head * head_quads + i, vec4(lower.x, upper.x, lower.y, upper.y));
   }

@@ -95,7 +95,7 @@ four_rows load_rows(uint four, uint word) {
 }
 
 void main() {
-  find_place();
+  find_lane();
   bool wanted = state.at[state_count] != 0u;
   uint me = gl_LocalInvocationIndex, stripe = gl_WorkGroupID.x, split = gl_WorkGroupID.y;
   if (me == 0u) {

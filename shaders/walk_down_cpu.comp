@@ -68,7 +68,7 @@ void read_list_ahead(uint from, uint first_word) {
 
 void main() {
   take_pushed();
-  find_place();
+  find_lane();
   if (state.at[state_count] == 0u) return;
   int8_grid grid = grid_of(eps);
   uint me = gl_LocalInvocationIndex, stripe = gl_WorkGroupID.x, first_word = stripe * words;
@@ -79,20 +79,20 @@ void main() {
   words_ahead = 0u;
   int total = 0;
   for (uint begin = first_feature; begin < end_feature; begin += list_size) {
-    uint part_ = me * (lane_features + 1u), place = part_, last_quad = min(begin + list_size, end_feature) / 4u;
+    uint part_ = me * (lane_features + 1u), list_end = part_, last_quad = min(begin + list_size, end_feature) / 4u;
     for (uint quad = begin / 4u + me; quad < last_quad; quad += workgroup_size) {
       ivec4 q = integers(quad, grid);
       total += (q.x + q.y) + (q.z + q.w);
       LATER_UNROLLED for (uint b = 0u; b < 4u; ++b) {
-        list[place] = (4u * quad + b) << 8 | (uint(q[b]) & 255u);
-        place += uint(q[b] != 0);
+        list[list_end] = (4u * quad + b) << 8 | (uint(q[b]) & 255u);
+        list_end += uint(q[b] != 0);
       }
     }
-    // Without a trace the loop has no turns: the code behind an `if` always runs, masked.
+    // Without a trace the loop has no turns: the code after an `if` always runs, masked.
     for (uint quad = begin / 4u + me; quad < (uvec2(values) != uvec2(0u) && stripe == 0u ? last_quad : 0u);
          quad += workgroup_size)
       keep_values(quad, integers(quad, grid), grid);
-    listed[me] = place - part_;
+    listed[me] = list_end - part_;
     workgroup_barrier();
     read_list_ahead(0u, first_word);
     for (uint step_ = 0u; step_ < pairs; step_ += lane_pairs * workgroup_size) {

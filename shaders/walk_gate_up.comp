@@ -2,7 +2,7 @@
 // The gated part of an FFN for one token, feature by feature. A workgroup has neighbouring features: it computes their
 // gates, in tiles of four rows, lists the features whose gate is above 0, and computes only their up vectors. Its
 // subgroups share both by pieces of columns; the next piece is in flight while one is multiplied. There is no return
-// after the state's count is read: behind one the driver would diverge lanes.
+// after the state's count is read: after one the driver would diverge lanes.
 // variant: walk_gate_up -DINTEGER_DOT=1 -DWIDE_LOADS=0
 // variant: walk_gate_up_portable -DINTEGER_DOT=0 -DWIDE_LOADS=0
 #version 460
@@ -84,7 +84,7 @@ void share_of(uint items, out uint begin, out uint end) {
 }
 
 void main() {
-  find_place();
+  find_lane();
   bool wanted = state.at[state_count] != 0u;
   uint me = gl_LocalInvocationIndex;
   first = min(gl_WorkGroupID.x * features, rows - 4u);

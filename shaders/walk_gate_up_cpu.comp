@@ -83,7 +83,7 @@ void read_ups_ahead(uint first, uint at, uint count) {
 
 void main() {
   take_pushed();
-  find_place();
+  find_lane();
   if (state.at[state_count] == 0u) return;
   int sum;
   float factor = quantise_input(sum);
@@ -150,7 +150,7 @@ void main() {
     Floats(totals).at[at] = total;
     most = max(most, greatest(product));
   }
-  // Without a trace the loop has no turns: the code behind an `if` always runs, masked.
+  // Without a trace the loop has no turns: the code after an `if` always runs, masked.
   for (uint quad = me; quad < (uvec2(gates) != uvec2(0u) ? own / 4u : 0u); quad += workgroup_size)
     FloatQuads(gates).at[first / 4u + quad] = vec4(shared_gate[4u * quad], shared_gate[4u * quad + 1u],
                                                    shared_gate[4u * quad + 2u], shared_gate[4u * quad + 3u]);

@@ -21,7 +21,7 @@ layout(push_constant, scalar) uniform Push { Words input_, choice, state; };
 uint kept[keeps ? stretch : 1u];  // their loads are in flight together
 uint bits_of(uint j, uint feature) { return keeps ? kept[keeps ? j : 0u] : input_.at[min(feature, columns - 1u)]; }
 uint size_of(uint j, uint feature) { return bits_of(j, feature) & 0x7fffffffu; }
-void take(uint j, uint feature, uint place) { WordPairs(choice).at[place] = uvec2(feature, bits_of(j, feature)); }
+void take(uint j, uint feature, uint rank) { WordPairs(choice).at[rank] = uvec2(feature, bits_of(j, feature)); }
 
 void main() {
   if (state.at[state_count] == 0u) return;

@@ -43,10 +43,10 @@ float contribution(uint index) {
 }
 float own_contribution(uint j, uint index) { return keeps ? kept[keeps ? j : 0u] : contribution(index); }
 uint size_of(uint j, uint index) { return floatBitsToUint(own_contribution(j, index)) & 0x7fffffffu; }
-void take(uint j, uint index, uint place) {
+void take(uint j, uint index, uint rank) {
   uint score =
       listed != 0u ? choice.at[layer * choice_stride + 2u * index + 1u] : gates.at[layer * value_stride + index];
-  uint at = entry + 3u + 3u * place;
+  uint at = entry + 3u + 3u * rank;
   trace.at[at] = feature_of(index);
   trace.at[at + 1u] = score;
   trace.at[at + 2u] = floatBitsToUint(own_contribution(j, index));

@@ -28,11 +28,11 @@ layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, 
 
 #include "dense.glsl"
 
-// The activation. C++ puts it in place of the instruction that mod() becomes (kernels/splice.hpp).
+// The activation. C++ replaces the instruction that mod() becomes by it (kernels/splice.hpp).
 float gated(float g, float up) { return mod(g, up); }
 
 void main() {
-  find_place();
+  find_lane();
   if (state.at[state_count] == 0u) return;
   float largest, r = inverse_rms(input_, 0u, norm_weight, eps, largest);
   for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {

@@ -59,7 +59,7 @@ class mixtral_model {
     matrix("output.weight", c.vocab_size, c.hidden_size, 3);
   }
 
-  /// Logits behind every token of a sequence, [tokens, vocab_size].
+  /// Logits after every token of a sequence, [tokens, vocab_size].
   std::vector<std::vector<double>> logits(std::span<const std::int32_t> ids) const {
     std::vector<std::vector<double>> out;
     std::vector<std::vector<std::vector<double>>> keys(c_.num_hidden_layers), values(c_.num_hidden_layers);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Decode and a chunk of a prompt behind a long context, by each form of the KV cache: one plan after the other in one
+// Decode and a chunk of a prompt after a long context, by each form of the KV cache: one plan after the other in one
 // run, with synthetic weights. usage: caches [MODEL [CODEC [CONTEXT [PASSES [TYPE...]]]]], e.g. mistral_7b q8_0 16000
 // 32 f16 q8_0; CONTEXT positions are cached before. q8_0:8 gives attention workgroups of 8 subgroups. Forms of decode:
 // the chain of dispatches, the resident dispatch, the chain whose attention processes heads together, and the form that

@@ -24,7 +24,7 @@ using namespace intaglio;
 
 namespace {
 
-/// The block of examples/custom_model: FFNs before and behind attention, 3.7 billion weights in layers, ternary ones or
+/// The block of examples/custom_model: FFNs before and after attention, 3.7 billion weights in layers, ternary ones or
 /// of a codec.
 constexpr const decoder_config& custom_config = models::bitnet_2b_4t_config;
 template <dtype W>

@@ -70,7 +70,7 @@ class token_products {
     });
   }
 
-  /// Seconds of one link of a chain: what a chain three times as long takes more. A timestamp behind each dispatch
+  /// Seconds of one link of a chain: what a chain three times as long takes more. A timestamp after each dispatch
   /// would be waited for.
   template <class Record>
   double chain(std::uint32_t length, const Record& record) {

@@ -121,7 +121,7 @@ void api::admit(const http_request& head) {
   require_access(options_.access, head, head.path != "/health" && !is_page(head));
   if (head.method == "OPTIONS" && !cors_fields(options_.access, head).empty()) return;
   const route& found = route_of(head);
-  // Browsers and other pages put what they like behind the address of a file.
+  // Browsers and other pages put what they like after the address of a file.
   if (!options_.limit.ignore_unknown && !is_page(head)) require_known_query(head, found.path);
   if (found.method != "POST" || (found.empty && has_no_body(head))) return;
   // Ollama asks for no type: its clients send none, and curl, with which its pages ask, that of a form. Pages of

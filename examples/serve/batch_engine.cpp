@@ -123,7 +123,7 @@ class batch_engine : public token_engine {
     gauges_.device_used_bytes = on != nullptr ? runtime::used_memory(*on) : 0;
   }
 
-  /// Leaves the device idle for its share behind `busy` seconds of work.
+  /// Leaves the device idle for its share after `busy` seconds of work.
   void rest(double busy) {
     if (options_.gpu_idle <= 0 || busy <= 0) return;
     queue_.ends_within(std::chrono::duration<double>(busy * options_.gpu_idle / (1 - options_.gpu_idle)));
@@ -273,7 +273,7 @@ class batch_engine : public token_engine {
   std::string plan_page_, device_name_;
 
   request_queue queue_;
-  batch_seats seats_;   // behind the queue, which its draws wake
+  batch_seats seats_;   // after the queue, which its draws wake
   std::thread thread_;  // the last: it uses all of the above
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The users of the batch's slots, step by step: a waiting generation gets a slot, tokens are drawn and given to their
-// generations, and a generation that draws in a form or goes on behind the context's end leaves its slot meanwhile.
+// generations, and a generation that draws in a form or goes on after the context's end leaves its slot meanwhile.
 // Only the engine's thread calls these functions. Only the engine's source file includes this.
 #pragma once
 
@@ -206,7 +206,7 @@ inline void batch_seats::draw_in_form(seat& of, const batch_token& token) {
   of.drawing = draws_.start(of.who, on_.batch->logits(token.of), of.history, token.id);
 }
 /// Draws for sessions whose text follows a form. Each gets a short time; longer draws continue outside of the batch,
-/// which does not wait for them. Tokens behind right drafts are drawn as long as that time lasts.
+/// which does not wait for them. Tokens after right drafts are drawn as long as that time lasts.
 inline void batch_seats::take_forms() {
   const auto end = steady::now() + form_moment;
   for (std::vector<std::shared_ptr<form_draws::draw>> drawing;; drawing.clear()) {
@@ -269,7 +269,7 @@ inline void batch_seats::fail_all(const std::string& why) {
   seats_.clear(), away_.clear(), returning_.clear();
 }
 
-/// With what drafts bring behind a token that the host drew.
+/// With what drafts bring after a token that the host drew.
 /// @return false: the generation has ended, or waits for a slot to go on
 inline bool batch_seats::take_all(seat& of, const batch_token& token) {
   for (std::optional<batch_token> next = token; next; next = on_.batch->next_drafted(token.of))

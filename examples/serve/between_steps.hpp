@@ -95,7 +95,7 @@ inline double between_steps::embed_one(
   std::unique_lock lock(mutex_);
   std::erase_if(embeddings_, [](const embedding_under_way& each) { return each.asked.cancelled(); });
   if (embeddings_.empty()) return 0;
-  embedding_under_way& of = embeddings_.front();  // others are put behind it
+  embedding_under_way& of = embeddings_.front();  // others are put after it
   lock.unlock();
   const auto take = [&] {
     const std::lock_guard again(mutex_);

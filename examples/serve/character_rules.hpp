@@ -66,28 +66,28 @@ class character_writer {
   void add_bytes(grammar::rule to, const std::string& first, const std::string& last,
                  std::vector<grammar::part> before) {
     const std::string low(first.size() - 1, '\x80'), high(first.size() - 1, '\xBF');
-    const auto behind = [&](const byte_set& each) {
+    const auto after = [&](const byte_set& each) {
       std::vector<grammar::part> out = before;
       out.emplace_back(each);
       return out;
     };
     if (first.substr(1) == low && last.substr(1) == high) {
-      std::vector<grammar::part> all = behind(set(first[0], last[0]));
+      std::vector<grammar::part> all = after(set(first[0], last[0]));
       for (std::size_t i = 1; i < first.size(); ++i) all.emplace_back(set('\x80', '\xBF'));
       return g.add(to, all);
     }
-    if (first[0] == last[0]) return add_bytes(to, first.substr(1), last.substr(1), behind(set(first[0], first[0])));
+    if (first[0] == last[0]) return add_bytes(to, first.substr(1), last.substr(1), after(set(first[0], first[0])));
     const auto next = [](char each, int by) { return static_cast<char>(static_cast<unsigned char>(each) + by); };
     char from = first[0], until = last[0];
     if (first.substr(1) != low) {
-      add_bytes(to, first.substr(1), high, behind(set(from, from)));
+      add_bytes(to, first.substr(1), high, after(set(from, from)));
       from = next(from, 1);
     }
     const bool cut = last.substr(1) != high;
     if (cut) until = next(until, -1);
     if (static_cast<unsigned char>(from) <= static_cast<unsigned char>(until))
       add_bytes(to, from + low, until + high, before);
-    if (cut) add_bytes(to, low, last.substr(1), behind(set(last[0], last[0])));
+    if (cut) add_bytes(to, low, last.substr(1), after(set(last[0], last[0])));
   }
   grammar& g;
   character_form form_;

@@ -125,7 +125,7 @@ class completion_reply : public generations_reply {
   std::vector<std::size_t> text_offsets_;
 };
 
-/// A name that nothing else has. @param letters behind the prefix
+/// A name that nothing else has. @param letters after the prefix
 std::string random_name(const char* prefix, int letters = 24);
 /// An event of a stream. @param name of the event; empty: the event has no name
 std::string event_text(const json& value, std::string_view name = {});

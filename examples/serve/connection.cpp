@@ -201,7 +201,7 @@ task<void> connection::read_request(exchange& of) {
                              std::to_string(*length));
   if (!of.request.field("content-encoding").empty() && of.request.field("content-encoding") != "identity")
     throw api_error(415, "content-encoding: expected none, found another");
-  // The end of a body in another coding is unknown: what is behind its head would be taken for the next request.
+  // The end of a body in another coding is unknown: what is after its head would be taken for the next request.
   if (const auto coding = of.request.field("transfer-encoding");
       !coding.empty() && (http_10_ || !is_chunked_alone(coding)))
     throw api_error(501, std::string("transfer-encoding: expected ") + (http_10_ ? "none in HTTP/1.0" : "chunked") +

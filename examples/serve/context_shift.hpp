@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A text that goes on behind the context's end: the oldest tokens behind those that are kept are dropped, and the rest
+// A text that goes on after the context's end: the oldest tokens after those that are kept are dropped, and the rest
 // is fed again as a prompt. Named as llama.cpp's server does: context_shift, n_keep, n_discard.
 // https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md
 #pragma once
@@ -22,7 +22,7 @@ struct context_shift {
   static constexpr std::uint32_t whole_prompt = UINT32_MAX;  ///< n_keep -1
   static constexpr std::uint32_t room = 4;  ///< positions of a context that are not kept, as in llama.cpp
   std::uint32_t keep = 0;                   ///< n_keep: tokens of the prompt that stay, beside its BOS
-  std::uint32_t discard = 0;  ///< n_discard: tokens behind them that are dropped each time; 0: half of them
+  std::uint32_t discard = 0;  ///< n_discard: tokens after them that are dropped each time; 0: half of them
 
   /// Tokens at the front that stay.
   /// @param prompt tokens of it  @param begins the first one is a BOS  @param context positions
@@ -30,7 +30,7 @@ struct context_shift {
     const std::size_t wanted = keep == whole_prompt ? prompt : std::min<std::size_t>(prompt, keep + (begins ? 1u : 0u));
     return static_cast<std::uint32_t>(std::min<std::size_t>(wanted, context - room));
   }
-  /// Tokens that are dropped behind those that stay: at least one, and the last token of all is none of them.
+  /// Tokens that are dropped after those that stay: at least one, and the last token of all is none of them.
   /// @pre all >= kept + 2
   std::uint32_t dropped(std::size_t all, std::uint32_t kept) const {
     const auto rest = static_cast<std::uint32_t>(all) - kept;
@@ -38,7 +38,7 @@ struct context_shift {
   }
 };
 
-/// The tokens that are fed again: the kept ones, and those behind the dropped ones.
+/// The tokens that are fed again: the kept ones, and those after the dropped ones.
 inline std::vector<std::int32_t> shifted(std::span<const std::int32_t> all, std::uint32_t kept, std::uint32_t dropped) {
   std::vector<std::int32_t> out(all.begin(), all.begin() + kept);
   out.insert(out.end(), all.begin() + kept + dropped, all.end());

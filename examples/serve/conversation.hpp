@@ -39,7 +39,7 @@ struct conversation {
   bool continued = false;       ///< the last turn, the assistant's, is to be gone on with
 };
 
-/// Leaves the oldest turns out, whole: each from a user's message up to the next one behind an answer. What the system
+/// Leaves the oldest turns out, whole: each from a user's message up to the next one after an answer. What the system
 /// says stays, and so does the last turn.
 /// @param fits whether a conversation with these turns has room  @return messages that were left out
 std::size_t leave_out_oldest(std::vector<turn>& turns, const std::function<bool(const std::vector<turn>&)>& fits);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Vectors of texts, by OpenAI's API and Ollama's: the model's states behind the last norm, pooled. Scores of a query
+// Vectors of texts, by OpenAI's API and Ollama's: the model's states after the last norm, pooled. Scores of a query
 // and documents, by Jina's and Cohere's: what a cross-encoder's head makes of both.
 #include <intaglio/io/prompt.hpp>
 

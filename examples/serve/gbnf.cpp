@@ -225,7 +225,7 @@ class gbnf_reader {
     if (at_ == begin) refuse("a number of repeats");
     return out;
   }
-  /// The repetitions behind an item: * + ? {n} {n,} {n,m}; there may be several.
+  /// The repetitions after an item: * + ? {n} {n,} {n,m}; there may be several.
   grammar::part repeated(grammar::part item, int depth) {
     for (;;) {
       blank(depth > 0);

@@ -70,13 +70,13 @@ std::int32_t generation::draw(std::span<const float> logits, std::span<const std
 bool generation::fits(std::uint32_t id) {
   if (id >= words_.texts.size()) return true;  // no numbers: for the caller
   if (!words_.tokens.is_end_of_generation(static_cast<std::int32_t>(id)))
-    return !match_ || match_->allows(words_.texts[id], tokens_behind());
+    return !match_ || match_->allows(words_.texts[id], tokens_after());
   return ids_.size() >= shape_.min_tokens && (!match_ || match_->complete());
 }
 
 std::vector<bool> generation::fitting(std::size_t count) {
   std::vector<bool> out(count, match_ == nullptr);
-  if (match_) match_->mark_allowed(words_.bytes, tokens_behind(), out);
+  if (match_) match_->mark_allowed(words_.bytes, tokens_after(), out);
   // A form that cannot continue ends, even with fewer than the least number of tokens.
   const bool may_end = match_ ? match_->complete() && (ids_.size() >= shape_.min_tokens ||
                                                        std::find(out.begin(), out.end(), true) == out.end())

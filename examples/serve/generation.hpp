@@ -82,7 +82,7 @@ class generation {
   bool done() const { return done_; }
   /// Whether draw() draws the tokens; else the device does.
   bool drawn_by_host() const { return shape_.needed(); }
-  /// Whether the generation goes on behind the context's end.
+  /// Whether the generation goes on after the context's end.
   bool shifts() const { return shift_.has_value(); }
   /// The tokens to feed again when all tokens fill the context. For the engine's thread. @pre shifts()
   std::vector<std::int32_t> after_shift(std::span<const std::int32_t> all);
@@ -92,7 +92,7 @@ class generation {
 
   /// The next token, drawn from the device's logits as the device would, with penalties, biases and the grammar's mask
   /// in front of it.
-  /// @param logits [vocab_size] behind the last token  @param history all tokens up to the last
+  /// @param logits [vocab_size] after the last token  @param history all tokens up to the last
   /// @param of_device the token that the device has drawn from these logits: where the form and min_tokens are all that
   /// it does not know, this is the draw, if it fits
   /// With a form, the token is taken into it.
@@ -126,8 +126,8 @@ class generation {
   bool fits(std::uint32_t id);
   /// Which of `count` tokens may be the next one.
   std::vector<bool> fitting(std::size_t count);
-  /// Tokens that may come behind the next one.
-  std::uint32_t tokens_behind() const { return max_tokens_ - static_cast<std::uint32_t>(ids_.size()) - 1; }
+  /// Tokens that may come after the next one.
+  std::uint32_t tokens_after() const { return max_tokens_ - static_cast<std::uint32_t>(ids_.size()) - 1; }
   std::int32_t draw_fitting(std::span<const float> logits, std::span<const std::uint32_t> recent,
                             std::uint32_t position, std::int32_t of_device);
   void note_logprobs(std::span<const float> logits, std::int32_t id);

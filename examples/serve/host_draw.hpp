@@ -11,7 +11,7 @@
 
 namespace intaglio::serve {
 
-/// The token behind the one at `position`; logits.size() where a logit is NaN or none is finite. Logits may be minus
+/// The token after the one at `position`; logits.size() where a logit is NaN or none is finite. Logits may be minus
 /// infinity.
 /// @param logits [vocab_size]; the repetition penalty is applied to them  @param recent tokens that it looks at
 std::uint32_t draw_token(std::vector<float>& logits, std::span<const std::uint32_t> recent,

@@ -44,10 +44,10 @@ class infill_reply : public generations_reply {
 json completion_of_infill(const json& body, const limits& limit) {
   const fields from(body, {});
   json out{{"max_tokens", -1}, {"temperature", 0.8}};  // what llama.cpp has where nothing is said
-  const std::string behind = from.text("input_suffix");
-  if (behind.empty()) refuse_field("input_suffix", "a text", "an empty one");
+  const std::string after = from.text("input_suffix");
+  if (after.empty()) refuse_field("input_suffix", "a text", "an empty one");
   out["prompt"] = from.text("input_prefix") + (from.find("prompt") != nullptr ? from.text("prompt") : std::string());
-  out["suffix"] = behind;
+  out["suffix"] = after;
   take_members(from, out,
                {{"model", "model"},
                 {"n_predict", "max_tokens"},

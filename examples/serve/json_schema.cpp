@@ -33,7 +33,7 @@ class schema_grammar {
   void fill(rule to, const conjunction& of) {
     if (of.size() == 1)
       if (const auto alternatives = all_.words.plain_alternatives(of[0])) {
-        for (const schema_place& each : *alternatives) g_.add(to, {all_.rule_of({each})});
+        for (const located_schema& each : *alternatives) g_.add(to, {all_.rule_of({each})});
         return;
       }
     for (const value_form& each : all_.words.forms(of)) add(to, each);

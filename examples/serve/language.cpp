@@ -247,7 +247,7 @@ std::vector<prediction> likeliest(const language& words, std::span<const float> 
   return out;
 }
 
-std::vector<std::int32_t> language::encode_gap(std::string_view before, std::string_view behind,
+std::vector<std::int32_t> language::encode_gap(std::string_view before, std::string_view after,
                                                const char* field) const {
   static constexpr std::array<std::array<std::string_view, 3>, 3> known{{
       {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"},  // Qwen 2.5 and 3 Coder, CodeGemma
@@ -270,7 +270,7 @@ std::vector<std::int32_t> language::encode_gap(std::string_view before, std::str
       out.insert(out.end(), more.begin(), more.end());
     };
     add(ids[0], before);
-    add(ids[1], behind);
+    add(ids[1], after);
     out.push_back(ids[2]);
     return out;
   }

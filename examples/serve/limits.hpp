@@ -28,7 +28,7 @@ struct limits {
   std::uint32_t prompt_tokens = 0;                           ///< --max-prompt-tokens; 0: the context
   std::uint32_t completion_tokens = 0;                       ///< --max-completion-tokens; 0: the context
   std::uint32_t queue = 256;                                 ///< --queue: choices that wait
-  static constexpr std::uint32_t shifted_tokens = 1u << 20;  ///< of a text that goes on behind the context's end
+  static constexpr std::uint32_t shifted_tokens = 1u << 20;  ///< of a text that goes on after the context's end
   // Limits of the program that reads a PDF.
   static constexpr unsigned pdf_seconds = 5;
   static constexpr std::size_t pdf_text_bytes = std::size_t{1} << 20;

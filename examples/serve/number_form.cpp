@@ -64,10 +64,10 @@ decimal decimal::of_text(const std::string& text) {
   out.digits.clear();
   std::size_t at = 0;
   if (text[at] == '-') out.negative = true, ++at;
-  bool behind_point = false;
+  bool after_point = false;
   for (; at < text.size() && text[at] != 'e'; ++at) {
-    if (text[at] == '.') behind_point = true;
-    else out.digits += text[at], out.exponent -= behind_point ? 1 : 0;
+    if (text[at] == '.') after_point = true;
+    else out.digits += text[at], out.exponent -= after_point ? 1 : 0;
   }
   if (at < text.size()) out.exponent += std::stoi(text.substr(at + 1));
   const auto first = out.digits.find_first_not_of('0');

@@ -23,7 +23,7 @@ struct decimal {
 
   static decimal of(const json& number);
   static decimal of_text(const std::string& text);
-  /// Digits behind the point.
+  /// Digits after the point.
   int places() const { return exponent < 0 ? -exponent : 0; }
 };
 /// -1, 0 or 1.
@@ -55,7 +55,7 @@ class number_writer {
  private:
   static constexpr int most_digits = 15;
   struct shape {
-    int whole, places;       ///< digits in front of the point and behind it
+    int whole, places;       ///< digits in front of the point and after it
     std::uint64_t step = 1;  ///< of the number without its point
   };
   void add(grammar::rule to, bool negative, std::uint64_t least, std::uint64_t most, const shape& of);

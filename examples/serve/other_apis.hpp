@@ -34,7 +34,7 @@ inline void take_members(const fields& from, json& to,
   for (const auto& [theirs, ours] : names)
     if (const json* const value = from.find(theirs)) to[ours] = *value;
 }
-/// What APIs that know nothing of it say of a text that goes on behind the context's end (context_shift.hpp).
+/// What APIs that know nothing of it say of a text that goes on after the context's end (context_shift.hpp).
 inline void take_context_shift(const fields& from, json& to) {
   take_members(from, to, {{"context_shift", "context_shift"}, {"n_keep", "n_keep"}, {"n_discard", "n_discard"}});
 }
@@ -73,7 +73,7 @@ inline std::string as_utf8(std::string_view bytes) {
   return out;
 }
 
-/// Names of Ollama's have a tag behind them.
+/// Names of Ollama's have a tag after them.
 inline std::string without_tag(const std::string& name) {
   constexpr std::string_view tag = ":latest";
   return name.ends_with(tag) ? name.substr(0, name.size() - tag.size()) : name;

@@ -226,7 +226,7 @@ class pattern_reader : character_reader {
     const std::size_t until = at_;
     std::uint32_t least = 1, most = 1;
     if (!quantifier(least, most)) return first;
-    const std::size_t behind = at_;
+    const std::size_t after = at_;
     const auto again = [&] {  // read anew: each time is a piece of its own
       at_ = from;
       const piece out = atom(depth);
@@ -254,7 +254,7 @@ class pattern_reader : character_reader {
       }
       append({end, end});
     }
-    at_ = behind;
+    at_ = after;
     return all;
   }
 

@@ -107,8 +107,8 @@ void pattern_automaton::close(readings& list, bool at_begin, bool at_end) {
 }
 
 /// Behind a character; nothing where it does not fit.
-std::optional<pattern_automaton::reading> pattern_automaton::behind(const reading& of, std::uint32_t character,
-                                                                    std::uint32_t done) const {
+std::optional<pattern_automaton::reading> pattern_automaton::after(const reading& of, std::uint32_t character,
+                                                                   std::uint32_t done) const {
   const auto step = [&](std::uint32_t at) -> std::uint32_t {
     if (at == done) return done;
     const way& each = ways_[at];
@@ -163,8 +163,8 @@ text_language pattern_automaton::language(piece whole, bool anchored) {
       readings next;
       budget_.spend(3 * list[i].size() + 5);
       for (const reading& each : list[i])
-        if (auto found = behind(each, character, done)) next.insert(std::move(*found));
-      if (!anchored && next.count(matched) == 0) next.insert({whole.in, {}});  // or it begins behind this character
+        if (auto found = after(each, character, done)) next.insert(std::move(*found));
+      if (!anchored && next.count(matched) == 0) next.insert({whole.in, {}});  // or it begins after this character
       close(next, false, false);
       row[k] = place_of(std::move(next));
     }

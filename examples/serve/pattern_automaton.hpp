@@ -58,7 +58,7 @@ class pattern_automaton {
   using reading = std::pair<std::uint32_t, std::set<std::uint32_t>>;
   using readings = std::set<reading>;
   void close(readings& list, bool at_begin, bool at_end);
-  std::optional<reading> behind(const reading& of, std::uint32_t character, std::uint32_t done) const;
+  std::optional<reading> after(const reading& of, std::uint32_t character, std::uint32_t done) const;
 
   language_budget& budget_;
   std::vector<way> ways_;

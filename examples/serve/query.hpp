@@ -18,7 +18,7 @@
 
 namespace intaglio::serve {
 
-/// The names that a path's query may have, with a blank behind each.
+/// The names that a path's query may have, with a blank after each.
 struct path_query {
   std::string_view method, path;  ///< of a route (api.cpp)
   std::string_view used;          ///< handlers read these

@@ -45,7 +45,7 @@ class rank_job {
   /// @throws as mpi_batch, file_error
   void serve_stage(const engine_options& wanted);
 
-  /// The last call, behind all that uses the ranks. A code that is none of success ends the whole job, and so do ranks
+  /// The last call, after all that uses the ranks. A code that is none of success ends the whole job, and so do ranks
   /// that do not come here within the limit.
   /// @return the exit code
   int end(int code);

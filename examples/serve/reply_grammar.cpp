@@ -29,10 +29,10 @@ class reply_writer {
 
   rule start() {
     if (layout_.in_channels()) return in_channels();
-    const rule rest = rest_behind({});
+    const rule rest = rest_after({});
     if (!wanted_.in_thought && layout_.thought.empty()) return rest;
     const rule thought = text(mark_watch({}, layout_.thought_end, false), {.mark = rest, .may_end = may_end()});
-    return wanted_.in_thought ? thought : rest_behind(thought);
+    return wanted_.in_thought ? thought : rest_after(thought);
   }
 
  private:
@@ -88,7 +88,7 @@ class reply_writer {
   }
 
   /// What comes where no thought is open. @param thought what follows the mark of one, if there may be one
-  rule rest_behind(const std::optional<rule>& thought) {
+  rule rest_after(const std::optional<rule>& thought) {
     const bool calls = wanted_.use != tool_use::none;
     if (may_end()) {
       const std::string_view opening = thought ? std::string_view(layout_.thought) : std::string_view();

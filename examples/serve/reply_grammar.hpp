@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The grammar of a whole reply: a thought, then text with calls of functions behind it, calls alone, or a form. Calls
+// The grammar of a whole reply: a thought, then text with calls of functions after it, calls alone, or a form. Calls
 // are always well formed, since the mark that begins one is followed by nothing else than what the function's schema
 // allows.
 #pragma once

@@ -2,7 +2,7 @@
 // How a model writes its replies: between which marks it thinks, and in which form it calls functions. Recognised from
 // the text of its chat template.
 //
-// Marks that are control tokens are in a reply's raw text behind a byte that no UTF-8 has, so that no text that the
+// Marks that are control tokens are in a reply's raw text after a byte that no UTF-8 has, so that no text that the
 // model spells can be taken for one.
 #pragma once
 
@@ -78,7 +78,7 @@ class mark_watch {
  public:
   enum class found : std::uint8_t { nothing, thought, mark, bare_call, impossible };
 
-  /// @param thought at the beginning behind white space; empty: not looked for  @param mark anywhere; empty: none
+  /// @param thought at the beginning after white space; empty: not looked for  @param mark anywhere; empty: none
   /// @param bare a call may be all of the text: `{"name"` at the beginning, with white space in between
   mark_watch(std::string_view thought, std::string_view mark, bool bare)
       : thought_(thought), mark_(mark), bare_(bare) {}

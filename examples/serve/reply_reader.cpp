@@ -13,7 +13,7 @@ std::string_view without_blanks(std::string_view text) {
   return at == std::string_view::npos ? std::string_view() : text.substr(at);
 }
 
-/// Takes `wanted` from the front of `text`, behind white space. @return false: the text is another, or too short
+/// Takes `wanted` from the front of `text`, after white space. @return false: the text is another, or too short
 bool took(std::string_view& text, std::string_view wanted) {
   const std::string_view rest = without_blanks(text);
   if (!rest.starts_with(wanted)) return false;
@@ -96,7 +96,7 @@ bool reply_reader::read_text(std::vector<reply_part>& out) {
   const bool thinks = mode_ == mode::thought;
   const auto emit_text = [&](std::size_t bytes) {
     std::string_view text = std::string_view(held_).substr(0, bytes);
-    if (!said_) text = without_blanks(text);  // between a thought's marks and its text, and behind it
+    if (!said_) text = without_blanks(text);  // between a thought's marks and its text, and after it
     if (text.empty()) return;
     said_ = true;
     // White space in front of a mark is part of nothing.
@@ -221,7 +221,7 @@ bool reply_reader::read_call_end() {
   return true;
 }
 
-/// A header of harmony: channel and recipient, up to the mark behind which the message is.
+/// A header of harmony: channel and recipient, up to the mark after which the message is.
 bool reply_reader::read_header(std::vector<reply_part>& out) {
   const std::size_t end = held_.find(layout_.message);
   if (end != std::string::npos) {

@@ -79,7 +79,7 @@ struct completion_request {
   std::uint32_t n = 1;
   std::vector<std::string> stop;
   std::vector<std::int32_t> stop_ids;  ///< tokens that end the text, and are no part of it
-  std::optional<std::string> suffix;   ///< for a completion of one text: the text behind the gap to be filled
+  std::optional<std::string> suffix;   ///< for a completion of one text: the text after the gap to be filled
   bool echo = false;                   ///< the reply repeats the prompt in front of the text
   bool stream = false, include_usage = false;
   bool usage_so_far = false;  ///< beside every piece, not only at the end

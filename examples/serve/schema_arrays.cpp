@@ -66,7 +66,7 @@ class array_rules {
     if (values.size() < of.least_items) return all_.nothing(of, "there are fewer values than minItems");
     const auto all = static_cast<std::uint32_t>(values.size());
     const std::uint32_t most = std::min(of.most_items.value_or(all), all);
-    // From the end: what may follow behind each number of items that were written.
+    // From the end: what may follow after each number of items that were written.
     std::vector<rule> next(most + 1);
     for (std::uint32_t count = 0; count <= most; ++count) {
       next[count] = all_.g.add_rule();

@@ -60,7 +60,7 @@ class object_rules {
       out.push_back(
           {name, all_.g.add_rule({json_text(json(name)) + ":", all_.parts.space, value}), needed.count(name) != 0});
     };
-    for (const schema_place& each : of.objects)
+    for (const located_schema& each : of.objects)
       if (const auto list = each.schema->find("properties"); list != each.schema->end())
         for (const auto& [name, inside] : list->items()) add(name);
     if (const auto names = listed_names(of))
@@ -84,9 +84,9 @@ class object_rules {
   /// @param alone there are no members with names: then any may come
   std::optional<rule> other_member(const value_form& of, const std::vector<member_rule>& named, bool alone) {
     conjunction others;
-    std::vector<std::pair<std::shared_ptr<const text_language>, schema_place>> patterns;
+    std::vector<std::pair<std::shared_ptr<const text_language>, located_schema>> patterns;
     bool open = true, spoken_of = alone;
-    for (const schema_place& each : of.objects) {
+    for (const located_schema& each : of.objects) {
       for (auto& found : all_.words.patterns(each)) patterns.push_back(std::move(found));
       const auto list = each.schema->find("additionalProperties");
       if (list == each.schema->end()) continue;
@@ -116,7 +116,7 @@ class object_rules {
         for (std::size_t k = 0; k < patterns.size(); ++k)
           if (k != i) names = names.without(*patterns[k].first, all_.words.budget());
         conjunction wanted{patterns[i].second};
-        for (const schema_place& each : of.objects)
+        for (const located_schema& each : of.objects)
           if (const auto list = each.schema->find("additionalProperties");
               list != each.schema->end() && all_.words.patterns(each).empty())
             wanted.push_back({&*list, each.at + ".additionalProperties"});
@@ -135,25 +135,25 @@ class object_rules {
     return any ? std::optional(out) : std::nullopt;
   }
 
-  /// What may follow when the members before one are written: behind some a comma is due, behind none it is not.
+  /// What may follow when the members before one are written: after some a comma is due, after none it is not.
   rule plain_members(const std::vector<member_rule>& named, const std::optional<rule>& other) {
-    rule behind_some = all_.g.add_rule({}), behind_none = all_.g.add_rule({});
+    rule after_some = all_.g.add_rule({}), after_none = all_.g.add_rule({});
     if (other) {
       const rule more = all_.parts.repeated(all_.g.add_rule({",", all_.parts.space, *other}), 0, {});
-      all_.g.add(behind_some, {",", all_.parts.space, *other, more});
-      all_.g.add(behind_none, {*other, more});
+      all_.g.add(after_some, {",", all_.parts.space, *other, more});
+      all_.g.add(after_none, {*other, more});
     }
     for (auto at = named.rbegin(); at != named.rend(); ++at) {
-      const rule some = all_.g.add_rule({",", all_.parts.space, at->text, behind_some}),
-                 none = all_.g.add_rule({at->text, behind_some});
+      const rule some = all_.g.add_rule({",", all_.parts.space, at->text, after_some}),
+                 none = all_.g.add_rule({at->text, after_some});
       if (!at->needed) {
-        all_.g.add(some, {behind_some});
-        all_.g.add(none, {behind_none});
+        all_.g.add(some, {after_some});
+        all_.g.add(none, {after_none});
       }
-      behind_some = some;
-      behind_none = none;
+      after_some = some;
+      after_none = none;
     }
-    return behind_none;
+    return after_none;
   }
 
   /// A rule for the members of an object whose number of members is limited.

@@ -11,7 +11,7 @@ namespace intaglio::serve {
 grammar::rule schema_rules::rule_of(const conjunction& of) {
   if (of.empty()) return parts.any;
   std::vector<const json*> key;
-  for (const schema_place& each : of) key.push_back(each.schema);
+  for (const located_schema& each : of) key.push_back(each.schema);
   std::sort(key.begin(), key.end());
   key.erase(std::unique(key.begin(), key.end()), key.end());
   const auto [known, fresh] = made_.try_emplace(std::move(key), 0);

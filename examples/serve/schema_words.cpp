@@ -63,7 +63,7 @@ void schema_words::refuse(const std::string& at, const std::string& why) {
                   "unsupported_schema");
 }
 
-std::optional<std::vector<schema_place>> schema_words::plain_alternatives(const schema_place& of) {
+std::optional<std::vector<located_schema>> schema_words::plain_alternatives(const located_schema& of) {
   if (!of.schema->is_object()) return {};
   const std::string* only = nullptr;
   for (const auto& [word, inside] : of.schema->get_ref<const json::object_t&>()) {
@@ -80,14 +80,14 @@ std::optional<std::vector<schema_place>> schema_words::plain_alternatives(const 
   return list;
 }
 
-std::vector<schema_place> schema_words::list_of(const json& list, const std::string& at) const {
+std::vector<located_schema> schema_words::list_of(const json& list, const std::string& at) const {
   if (!list.is_array() || list.empty()) refuse(at, "expected schemas");
-  std::vector<schema_place> out;
+  std::vector<located_schema> out;
   for (std::size_t i = 0; i < list.size(); ++i) out.push_back({&list[i], at + "[" + std::to_string(i) + "]"});
   return out;
 }
 
-schema_place schema_words::target(const json& reference, const std::string& at) const {
+located_schema schema_words::target(const json& reference, const std::string& at) const {
   if (!reference.is_string()) refuse(at + ".$ref", "expected a text");
   const std::string path = reference.get<std::string>();
   if (path != "#" && !path.starts_with("#/")) refuse(at + ".$ref", "expected a place in this document: '#/...'");
@@ -112,7 +112,7 @@ void schema_words::expand(conjunction pending, choices open, std::set<const json
   if (depth > most_depth)
     refuse(form.at, "alternatives and references nest at most " + std::to_string(most_depth) + " deep");
   for (std::size_t i = 0; i < pending.size(); ++i) {
-    const schema_place next = pending[i];
+    const located_schema next = pending[i];
     if (!seen.insert(next.schema).second) continue;  // twice says no more than once
     if (++work_ > most_work) refuse(form.at, "too many alternatives that are to hold together");
     conjunction more;
@@ -123,9 +123,9 @@ void schema_words::expand(conjunction pending, choices open, std::set<const json
     out.push_back(std::move(form));
     return;
   }
-  const std::vector<schema_place> list = std::move(open.back());
+  const std::vector<located_schema> list = std::move(open.back());
   open.pop_back();
-  for (const schema_place& each : list) {
+  for (const located_schema& each : list) {
     spend(
         10 + form.required.size() + form.objects.size() + form.arrays.size() + (form.values ? form.values->size() : 0),
         form.at);
@@ -141,7 +141,7 @@ void schema_words::spend(std::size_t units, const std::string& at) {
 }
 
 /// @return false: no value holds
-bool schema_words::apply(const schema_place& of, value_form& to, conjunction& pending, choices& open) {
+bool schema_words::apply(const located_schema& of, value_form& to, conjunction& pending, choices& open) {
   const json& schema = *of.schema;
   if (schema.is_boolean()) return schema.get<bool>();
   if (!schema.is_object()) refuse(of.at, "expected a schema, an object, true or false");
@@ -170,7 +170,7 @@ bool schema_words::apply(const schema_place& of, value_form& to, conjunction& pe
   return true;
 }
 
-bool schema_words::apply_word(const std::string& word, const json& inside, const schema_place& of, value_form& to) {
+bool schema_words::apply_word(const std::string& word, const json& inside, const located_schema& of, value_form& to) {
   const std::string at = of.at + "." + word;
   if (word == "type") return apply_type(inside, at, to), true;
   if (word == "const") return apply_values({&inside}, to), true;
@@ -241,7 +241,7 @@ bool schema_words::apply_number(const std::string& word, const json& inside, con
   return true;
 }
 
-bool schema_words::apply_string(const std::string& word, const json& inside, const schema_place& of, value_form& to) {
+bool schema_words::apply_string(const std::string& word, const json& inside, const located_schema& of, value_form& to) {
   const std::string at = of.at + "." + word;
   if (word == "format") return apply_format(inside, of, to), true;
   if (word == "minLength") raise(to.least_length, count_of(inside, at, false));
@@ -254,7 +254,7 @@ bool schema_words::apply_string(const std::string& word, const json& inside, con
   return true;
 }
 
-void schema_words::apply_format(const json& inside, const schema_place& of, value_form& to) {
+void schema_words::apply_format(const json& inside, const located_schema& of, value_form& to) {
   const std::string at = of.at + ".format";
   if (!inside.is_string()) refuse(at, "expected a text");
   const auto& name = inside.get_ref<const std::string&>();
@@ -293,7 +293,7 @@ std::shared_ptr<const text_language> schema_words::pattern(const json& text, con
   return known;
 }
 
-bool schema_words::apply_array(const std::string& word, const json& inside, const schema_place& of, value_form& to) {
+bool schema_words::apply_array(const std::string& word, const json& inside, const located_schema& of, value_form& to) {
   const std::string at = of.at + "." + word;
   if (word == "minItems") raise(to.least_items, count_of(inside, at, false));
   else if (word == "maxItems") lower(to.most_items, count_of(inside, at, true));
@@ -310,7 +310,7 @@ bool schema_words::apply_array(const std::string& word, const json& inside, cons
   return true;
 }
 
-bool schema_words::apply_object(const std::string& word, const json& inside, const schema_place& of, value_form& to) {
+bool schema_words::apply_object(const std::string& word, const json& inside, const located_schema& of, value_form& to) {
   const std::string at = of.at + "." + word;
   if (word == "properties" || word == "patternProperties") {
     if (!inside.is_object()) refuse(at, "expected an object");
@@ -335,14 +335,14 @@ bool schema_words::apply_object(const std::string& word, const json& inside, con
   return true;
 }
 
-std::vector<std::pair<std::shared_ptr<const text_language>, schema_place>> schema_words::patterns(
-    const schema_place& of) {
-  std::vector<std::pair<std::shared_ptr<const text_language>, schema_place>> out;
+std::vector<std::pair<std::shared_ptr<const text_language>, located_schema>> schema_words::patterns(
+    const located_schema& of) {
+  std::vector<std::pair<std::shared_ptr<const text_language>, located_schema>> out;
   const auto list = of.schema->find("patternProperties");
   if (list == of.schema->end()) return out;
   for (const auto& [text, inside] : list->items()) {
     const std::string at = of.at + ".patternProperties." + printable(text, 40);
-    out.emplace_back(pattern(json(text), at), schema_place{&inside, at});
+    out.emplace_back(pattern(json(text), at), located_schema{&inside, at});
   }
   return out;
 }
@@ -357,7 +357,7 @@ const json* schema_words::property(const json& list, const std::string& name) {
 
 conjunction schema_words::member(const value_form& of, const std::string& name) {
   conjunction out;
-  for (const schema_place& each : of.objects) {
+  for (const located_schema& each : of.objects) {
     bool found = false;
     if (const auto list = each.schema->find("properties"); list != each.schema->end())
       if (const json* const at = property(*list, name))
@@ -378,11 +378,11 @@ conjunction schema_words::member(const value_form& of, const std::string& name) 
 item_forms schema_words::items(const value_form& of) const {
   item_forms out;
   std::size_t most = 0;
-  for (const schema_place& each : of.arrays)
+  for (const located_schema& each : of.arrays)
     if (const auto list = each.schema->find("prefixItems"); list != each.schema->end())
       most = std::max(most, list->size());
   out.first.resize(most);
-  for (const schema_place& each : of.arrays) {
+  for (const located_schema& each : of.arrays) {
     const auto list = each.schema->find("prefixItems"), others = each.schema->find("items");
     const std::size_t own = list == each.schema->end() ? 0 : list->size();
     for (std::size_t i = 0; i < most; ++i) {
@@ -446,7 +446,7 @@ bool schema_words::holds_beside(const json& value, const value_form& of, int dep
 }
 
 /// Exactly one schema of oneOf has to hold: accepted only where no value satisfies two of them.
-void schema_words::require_disjoint(const std::vector<schema_place>& list, const std::string& at) {
+void schema_words::require_disjoint(const std::vector<located_schema>& list, const std::string& at) {
   if (!proven_.insert(list.front().schema).second) return;
   for (std::size_t i = 0; i < list.size(); ++i)
     for (std::size_t k = 0; k < i; ++k)

@@ -20,12 +20,12 @@
 namespace intaglio::serve {
 
 /// A schema, and where it is in the request.
-struct schema_place {
+struct located_schema {
   const json* schema;
   std::string at;
 };
 /// Schemas that must all hold.
-using conjunction = std::vector<schema_place>;
+using conjunction = std::vector<located_schema>;
 
 namespace json_types {
 enum : unsigned { null = 1, boolean = 2, number = 4, string = 8, array = 16, object = 32, all = 63 };
@@ -42,8 +42,8 @@ struct value_form {
   std::optional<std::uint32_t> most_length, most_items, most_members;
   std::map<std::string, std::shared_ptr<const text_language>> texts;  ///< by what they were written as
   bool unique = false;
-  std::vector<schema_place> arrays, objects;  ///< schemas with words of items and of members
-  conjunction names;                          ///< of members
+  std::vector<located_schema> arrays, objects;  ///< schemas with words of items and of members
+  conjunction names;                            ///< of members
   std::vector<std::string> required;
 };
 
@@ -64,13 +64,13 @@ class schema_words {
   /// @throws api_error 400: a word that is not known, or a value that it may not have, with its path
   std::vector<value_form> forms(const conjunction& of);
   /// The alternatives of a schema that is only a list of alternatives or a reference to another schema; else nothing.
-  std::optional<std::vector<schema_place>> plain_alternatives(const schema_place& of);
+  std::optional<std::vector<located_schema>> plain_alternatives(const located_schema& of);
 
   /// Members: a name's schemas, and whether one forbids it.
   conjunction member(const value_form& of, const std::string& name);
   item_forms items(const value_form& of) const;
   /// Patterns of names with their schemas: patternProperties.
-  std::vector<std::pair<std::shared_ptr<const text_language>, schema_place>> patterns(const schema_place& of);
+  std::vector<std::pair<std::shared_ptr<const text_language>, located_schema>> patterns(const located_schema& of);
   bool holds(const json& value, const value_form& of, int depth = 0);
   /// Whether a value fits a form, whatever its `values` are.
   bool holds_beside(const json& value, const value_form& of, int depth = 0);
@@ -81,25 +81,25 @@ class schema_words {
   [[noreturn]] static void refuse(const std::string& at, const std::string& why);
 
  private:
-  using choices = std::vector<std::vector<schema_place>>;  ///< of each list one has to hold
+  using choices = std::vector<std::vector<located_schema>>;  ///< of each list one has to hold
   void expand(conjunction pending, choices open, std::set<const json*> seen, value_form form,
               std::vector<value_form>& out, int depth);
-  bool apply(const schema_place& of, value_form& to, conjunction& pending, choices& open);
-  bool apply_word(const std::string& word, const json& inside, const schema_place& of, value_form& to);
+  bool apply(const located_schema& of, value_form& to, conjunction& pending, choices& open);
+  bool apply_word(const std::string& word, const json& inside, const located_schema& of, value_form& to);
   bool apply_number(const std::string& word, const json& inside, const std::string& at, value_form& to);
-  bool apply_string(const std::string& word, const json& inside, const schema_place& of, value_form& to);
-  bool apply_array(const std::string& word, const json& inside, const schema_place& of, value_form& to);
-  bool apply_object(const std::string& word, const json& inside, const schema_place& of, value_form& to);
+  bool apply_string(const std::string& word, const json& inside, const located_schema& of, value_form& to);
+  bool apply_array(const std::string& word, const json& inside, const located_schema& of, value_form& to);
+  bool apply_object(const std::string& word, const json& inside, const located_schema& of, value_form& to);
   void apply_type(const json& inside, const std::string& at, value_form& to);
   void apply_values(const std::vector<const json*>& list, value_form& to);
-  void apply_format(const json& inside, const schema_place& of, value_form& to);
-  std::vector<schema_place> list_of(const json& list, const std::string& at) const;
-  void require_disjoint(const std::vector<schema_place>& list, const std::string& at);
+  void apply_format(const json& inside, const located_schema& of, value_form& to);
+  std::vector<located_schema> list_of(const json& list, const std::string& at) const;
+  void require_disjoint(const std::vector<located_schema>& list, const std::string& at);
   bool surely_empty(const conjunction& of, int depth);
   bool surely_empty(const value_form& of, int depth);
   void spend(std::size_t units, const std::string& at);
   const json* property(const json& list, const std::string& name);
-  schema_place target(const json& reference, const std::string& at) const;
+  located_schema target(const json& reference, const std::string& at) const;
   std::shared_ptr<const text_language> pattern(const json& text, const std::string& at);
 
   const json& root_;

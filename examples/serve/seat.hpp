@@ -33,7 +33,7 @@ struct seat {
     who->drafted = drafts_before.drafted + now.drafted;
     who->accepted = drafts_before.accepted + now.accepted;
   }
-  /// Where the context has no room for another token, and the generation goes on behind its end: history becomes the
+  /// Where the context has no room for another token, and the generation goes on after its end: history becomes the
   /// tokens that are fed again. @return whether it did
   bool shorten(std::uint32_t context) {
     if (!who->shifts() || history.size() < context) return false;
@@ -48,7 +48,7 @@ inline seat first_seat_of(const std::shared_ptr<generation>& who) {
   return {.who = who, .history = follows ? who->prompt() : std::vector<std::int32_t>{}};
 }
 
-/// What a generation asks of the batch behind this number of tokens: until it ends, or the context does.
+/// What a generation asks of the batch after this number of tokens: until it ends, or the context does.
 /// @param lookup, drafted tokens that are drafted at most for a pass, by prompt lookup and by a model
 inline batch_options batch_options_of(const generation& who, std::size_t tokens, std::uint32_t context,
                                       std::uint32_t lookup, std::uint32_t drafted) {

@@ -120,7 +120,7 @@ void text_match::add(index of, stacks& to) const {
 }
 
 /// Adds stacks whose top is a symbol from `at` on and whose rules are not expanded yet: that symbol, and the symbols
-/// behind it as long as those in front can be empty.
+/// after it as long as those in front can be empty.
 void text_match::add_from(std::uint32_t at, index below, stacks& to) {
   const auto& symbols = of_->symbols_;
   for (; symbols[at].is != grammar::kind::end; ++at) {
@@ -252,7 +252,7 @@ void text_match::take(std::string_view bytes) {
 }
 
 void text_match::mark_allowed(const token_bytes& tokens, std::uint32_t bytes_left, std::vector<bool>& allowed) {
-  std::vector<index> path{at_};  // the state behind each byte of the entry before; dead ends it
+  std::vector<index> path{at_};  // the state after each byte of the entry before; dead ends it
   for (const auto& each : tokens.entries()) {
     if (path.size() > each.shared + std::size_t{1}) path.resize(each.shared + std::size_t{1});
     while (path.back() != dead && path.size() <= each.text.size()) {

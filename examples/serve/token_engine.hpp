@@ -34,13 +34,13 @@ struct language {
   /// has none  @throws argument_error: one that cannot be run
   language(io::vocabulary file, std::uint32_t vocab_size, const io::template_renderer& templates,
            const std::string& chosen = {});
-  /// Tokens of a ready-made prompt behind one BOS, where the model wants one.
+  /// Tokens of a ready-made prompt after one BOS, where the model wants one.
   std::vector<std::int32_t> encode(std::string_view text, io::prompt_markup markup = io::prompt_markup::read) const {
     return io::encode_prompt(tokens, text, markup);
   }
-  /// Texts around a gap that the model fills: control tokens in front of each, and one behind both.
+  /// Texts around a gap that the model fills: control tokens in front of each, and one after both.
   /// @throws api_error 400 naming `field`: the model has no such tokens
-  std::vector<std::int32_t> encode_gap(std::string_view before, std::string_view behind, const char* field) const;
+  std::vector<std::int32_t> encode_gap(std::string_view before, std::string_view after, const char* field) const;
   /// A conversation up to where the answer begins, or goes on.
   struct prompt {
     std::string text;
@@ -91,7 +91,7 @@ struct prediction {
 /// The likeliest tokens, likeliest first.
 std::vector<prediction> likeliest(const language& words, std::span<const float> logits, std::uint32_t top);
 
-/// What comes behind a prompt. One of the two is called, on any thread.
+/// What comes after a prompt. One of the two is called, on any thread.
 struct question {
   std::vector<std::int32_t> prompt;
   std::uint32_t top = 5;

@@ -204,16 +204,16 @@ class bench_run {
 
   runtime::weight_memory load_weights(const runtime::load_callback& progress) const {
     const plan::table& table = *out_.table;
-    constexpr std::array<std::pair<std::string_view, runtime::weight_place>, 4> places{
-        {{"automatic", runtime::weight_place::automatic},
-         {"copied", runtime::weight_place::copied},
-         {"mapped", runtime::weight_place::mapped},
-         {"features_mapped", runtime::weight_place::features_mapped}}};
-    const auto place =
-        std::find_if(places.begin(), places.end(), [&](const auto& each) { return each.first == options_.place; });
+    constexpr std::array<std::pair<std::string_view, runtime::weight_storage>, 4> storages{
+        {{"automatic", runtime::weight_storage::automatic},
+         {"copied", runtime::weight_storage::copied},
+         {"mapped", runtime::weight_storage::mapped},
+         {"features_mapped", runtime::weight_storage::features_mapped}}};
+    const auto storage = std::find_if(storages.begin(), storages.end(),
+                                      [&](const auto& each) { return each.first == options_.storage; });
     return file_ ? runtime::load_weights(
                        *device_, table, *file_,
-                       {.progress = progress, .place = place->second, .budget = options_.model.weight_budget})
+                       {.progress = progress, .storage = storage->second, .budget = options_.model.weight_budget})
                  : runtime::synthetic_weights(
                        *device_, table, {.relu_zeros = options_.relu_zeros, .budget = options_.model.weight_budget});
   }

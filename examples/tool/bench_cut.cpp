@@ -26,7 +26,7 @@ void expect_for_cut(const bench_options& options) {
   if (!options.html.empty()) refuse("--html");
   if (options.relu_zeros) refuse("--relu-zeros");
   if (options.model.weight_budget) refuse("--weight-budget");
-  if (options.place != "automatic") refuse("--weights");
+  if (options.storage != "automatic") refuse("--weights");
 }
 
 std::string milliseconds(double value) { return fixed(value, 3) + " ms"; }

@@ -80,7 +80,7 @@ class bench_driver {
     return seconds_since(start);
   }
 
-  /// Decodes `tokens` tokens behind `position` cached ones.
+  /// Decodes `tokens` tokens after `position` cached ones.
   decode_cost decode(std::uint32_t position, std::uint32_t tokens, const decode_mode& mode = {}) {
     const std::uint32_t id = 1;
     run_->take_times(!mode.untimed);

@@ -10,7 +10,7 @@
 
 namespace intaglio::tool {
 
-/// From nothing to the first token; milliseconds, each part behind the one before.
+/// From nothing to the first token; milliseconds, each part after the one before.
 struct start_times {
   double open_ms = 0;         ///< the device; the same for both starts
   double load_ms = 0;         ///< the weights

@@ -50,14 +50,14 @@ constexpr const char* chat_help = R"(/system [TEXT]     show or set the system m
 /quit              leave; Ctrl-D too
 A line that ends in \ goes on in the next one; lines between two lines of """
 belong together; Alt-Enter makes a new line too. The Tab key completes commands
-and the names behind /set. Ctrl-C stops a reply and keeps what there is.)";
+and the names after /set. Ctrl-C stops a reply and keeps what there is.)";
 
 constexpr std::array<std::string_view, 10> names{"/help",  "/load", "/model", "/quit",  "/reset",
                                                  "/retry", "/save", "/set",   "/stats", "/system"};
 constexpr std::array<std::string_view, 8> settings{"markdown",    "min_p",  "repeat_penalty", "seed",
                                                    "temperature", "tokens", "top_k",          "top_p"};
 
-/// What the Tab key completes: commands, and the names behind /set.
+/// What the Tab key completes: commands, and the names after /set.
 std::vector<std::string> completions() {
   std::vector<std::string> out(names.begin(), names.end());
   for (const std::string_view each : settings) out.push_back("/set " + std::string(each));

@@ -82,7 +82,7 @@ struct plan_options {
 };
 struct bench_options {
   model_options model;
-  std::string synthetic, codec, html, place = "automatic";
+  std::string synthetic, codec, html, storage = "automatic";
   std::optional<double> relu_zeros;
   std::vector<std::string> ab;  ///< names of ab_pairs (bench_variants.hpp)
   std::uint32_t prompt = 512, tokens = 128, context = 0, runs = 3;
@@ -121,7 +121,7 @@ struct walk_options {
   std::string html;
   bool base = false;       ///< without the journal
   bool hnsw = false;       ///< by the graph over the gates
-  bool each = false;       ///< behind every token, not the last alone
+  bool each = false;       ///< after every token, not the last alone
   bool on_device = false;  ///< gates are scored on the device, or a trace is printed
   common_options common{};
   bool json = false;

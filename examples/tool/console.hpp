@@ -75,9 +75,9 @@ class graceful_stop {
 
 /// Bytes as people read them: "4.1 MB".
 std::string bytes_text(double bytes);
-/// A number with `digits` digits behind the point, alike in every locale.
+/// A number with `digits` digits after the point, alike in every locale.
 std::string fixed(double value, int digits);
-/// The text and spaces behind it up to the width, one at least.
+/// The text and spaces after it up to the width, one at least.
 std::string padded(std::string text, std::size_t width);
 
 /// Sets a callback that receives progress besides the terminal, on the working thread; empty: none. Do not call it
@@ -91,7 +91,7 @@ class progress_bar {
   ~progress_bar();
   progress_bar(const progress_bar&) = delete;
   progress_bar& operator=(const progress_bar&) = delete;
-  /// @param detail behind the bar, e.g. "1.2 of 2.5 GB"
+  /// @param detail after the bar, e.g. "1.2 of 2.5 GB"
   void show(double share, std::string_view detail);
   void clear();
 

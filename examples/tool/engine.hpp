@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A model on a device behind plain calls, so that only engine.cpp includes the run time and Vulkan.
+// A model on a device by plain calls, so that only engine.cpp includes the run time and Vulkan.
 #pragma once
 
 #include "commands.hpp"
@@ -71,7 +71,7 @@ class engine {
   double load_ms() const;
   std::uint32_t context() const;
 
-  /// Tokens of a ready-made prompt behind the model's BOS.
+  /// Tokens of a ready-made prompt after the model's BOS.
   std::vector<std::int32_t> encode(std::string_view text, io::prompt_markup markup = io::prompt_markup::read) const;
   /// Tokens of a conversation up to where the model's answer begins.
   /// @throws file_error: the model has no chat template that is known

@@ -70,7 +70,7 @@ std::string_view enumerator(activation value) {
 }
 
 /// How the model's type is written: its template, which the header of this name has, and the template's arguments
-/// behind the config; and what of its matrices is held in other types than those.
+/// after the config; and what of its matrices is held in other types than those.
 struct model_template {
   std::string name, arguments;
   families::weight_types types = {};

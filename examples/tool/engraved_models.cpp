@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The only unit that knows model types; everything behind it works on tables.
+// The only unit that knows model types; everything after it works on tables.
 #include "engraved_models.hpp"
 
 #include INTAGLIO_ENGRAVED_HEADER

@@ -65,7 +65,7 @@ const engraved_model* engraved_for(const io::checkpoint& file, const cache_choic
 /// not
 const engraved_model& engraved_model_of(const io::checkpoint& file, const cache_choice& cache = {},
                                         const std::string& codec = {});
-/// "q4_k 3.61 GB, q6_k 0.76 GB; 4.29 GB a token": the codecs in which a plan computes, and what a token moves behind an
+/// "q4_k 3.61 GB, q6_k 0.76 GB; 4.29 GB a token": the codecs in which a plan computes, and what a token moves with an
 /// empty cache.
 std::string computed_text(const plan::table& of);
 /// Checks which tensors the plans store in another codec than the file does. A change that keeps every value is a note.

@@ -18,7 +18,7 @@
 #define INTAGLIO_SYMBOL(name) name
 #endif
 
-/// Declares the bytes `name` to `name`_end, a zero behind them. @param path a string literal
+/// Declares the bytes `name` to `name`_end, a zero after them. @param path a string literal
 #define INTAGLIO_FILE_IN_PROGRAM(name, path)                                                       \
   __asm__(INTAGLIO_BEGIN_DATA(INTAGLIO_SYMBOL(#name)) ":\n.incbin \"" path "\"\n" INTAGLIO_SYMBOL( \
       #name) "_end:\n.byte 0\n" INTAGLIO_END_DATA);                                                \

@@ -9,7 +9,7 @@
 
 namespace intaglio::tool {
 
-/// OWNER/REPO, and behind a colon how the weights are quantised.
+/// OWNER/REPO, and after a colon how the weights are quantised.
 struct hub_name {
   std::string owner, repository, quantisation;  ///< the last empty where none is asked for
 };

@@ -140,7 +140,7 @@ int next_byte() {
   waiting_bytes.pop_front();
   return out;
 }
-/// True where another byte comes at once, as behind the escape of a key.
+/// True where another byte comes at once, as after the escape of a key.
 bool byte_follows() { return !waiting_bytes.empty() || platform::input_comes(25); }
 /// Takes the bytes if the input continues with them.
 bool takes(std::string_view bytes) {

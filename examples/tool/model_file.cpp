@@ -101,12 +101,12 @@ std::vector<std::int32_t> parse_ids(const std::string& list) {
   skip_blanks();
   while (at != end) {
     std::int32_t id = 0;
-    const auto [behind, error] = std::from_chars(at, end, id);
+    const auto [after, error] = std::from_chars(at, end, id);
     if (error != std::errc{} || id < 0)
       throw argument_error("--ids", "token ids of 0 or more separated by commas",
                            "'" + printable(std::string_view(at, end), 40) + "' at entry " + std::to_string(out.size()));
     out.push_back(id);
-    at = behind;
+    at = after;
     skip_blanks();
     if (at == end) break;
     if (*at != ',')

@@ -62,7 +62,7 @@ class plan_drawing {
     for (const auto& each : s.epilogue) out.push_back({&each, 1});
     return out;
   }
-  /// All rules behind a dispatch: the table keeps the last one, a product's epilogue tells the earlier one.
+  /// All rules after a dispatch: the table keeps the last one, a product's epilogue tells the earlier one.
   static std::vector<std::uint8_t> rules_of(const plan::dispatch& d) {
     std::vector<std::uint8_t> out;
     kernels::epilogue epilogue{};

@@ -170,7 +170,7 @@ class story_commands : public command_parsers {
         ->type_name("X")
         ->check(CLI::Range(0.0, 1.0))
         ->needs(synthetic);
-    c->add_option("--weights", bench_.place,
+    c->add_option("--weights", bench_.storage,
                   "where the device reads the weights of a packed file: in its memory (copied), where the file is "
                   "mapped (mapped), the FFNs' alone there\n"
                   "(features_mapped); by default mapped where host and device share memory")

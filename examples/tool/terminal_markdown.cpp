@@ -24,7 +24,7 @@ std::size_t escape_at(std::string_view text, std::size_t at) {
   return end == std::string_view::npos ? 1 : end + 1 - at;
 }
 
-/// A piece of text with the escape sequences around it; a word, or the space behind one.
+/// A piece of text with the escape sequences around it; a word, or the space after one.
 struct styled_text {
   std::string text;
   std::string style;

@@ -65,7 +65,7 @@ bool terminal_text::block_is_over() const {
     if (!line.empty()) last = line;
     at = end + 1;
   }
-  // An item of a list may go on behind an empty line.
+  // An item of a list may go on after an empty line.
   const std::size_t first = last.find_first_not_of(' ');
   const bool item = first > 0 || last.starts_with("- ") || last.starts_with("* ") || (last[0] >= '0' && last[0] <= '9');
   return !code && !item;

@@ -29,7 +29,7 @@ class terminal_text {
   std::string draw();
   /// Draws the block to its end; the next one begins.
   std::string close();
-  /// True where `block_` ends: behind an empty line that is no code.
+  /// True where `block_` ends: after an empty line that is no code.
   bool block_is_over() const;
 
   std::size_t columns_, rows_;

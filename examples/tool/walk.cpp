@@ -12,7 +12,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-/// Logits behind every token. @param choice nullptr: dense
+/// Logits after every token. @param choice nullptr: dense
 std::vector<std::vector<float>> all_logits(runtime::walked_model& model, std::span<const std::uint32_t> ids,
                                            const reference::walk_choice* choice) {
   std::vector<std::vector<float>> out;

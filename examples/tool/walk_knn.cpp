@@ -10,7 +10,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-/// A feature that was found behind a token.
+/// A feature that was found after a token.
 struct feature_hit {
   std::size_t position;
   std::uint32_t layer;

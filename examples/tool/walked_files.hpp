@@ -42,7 +42,7 @@ struct walked_files {
   }
   const io::checkpoint& model() const { return source.model(); }
 
-  /// Ids of a text behind the model's BOS, or of a list of ids. @throws argument_error: none, or too many for the
+  /// Ids of a text after the model's BOS, or of a list of ids. @throws argument_error: none, or too many for the
   /// context
   std::vector<std::uint32_t> ids(const std::optional<std::string>& text, const std::optional<std::string>& list) const {
     std::vector<std::int32_t> found;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A model walked on the CPU over its index of features, behind plain calls: for programs that stay, such as the server.
+// A model walked on the CPU over its index of features, by plain calls: for programs that stay, such as the server.
 #pragma once
 
 #include "model_file.hpp"
@@ -39,7 +39,7 @@ class walker {
   walker(const walker&) = delete;
   walker& operator=(const walker&) = delete;
 
-  /// Logits behind the tokens, [vocab_size], until the next call; empty where `stop` said so between two tokens.
+  /// Logits after the tokens, [vocab_size], until the next call; empty where `stop` said so between two tokens.
   /// @param features of each layer, those with the largest scores; absent: all that the gate lets through, which is the
   /// dense result
   /// @throws argument_error: more than the context; an FFN that cannot be walked

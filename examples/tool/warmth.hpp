@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Measures on a warm device. A device that pauses for some ten milliseconds lowers its clock, an H100 to a sixth. So
-// timed work runs behind work that warms the device, in the same submission, and between two products whose times show
+// timed work runs after work that warms the device, in the same submission, and between two products whose times show
 // the clock. Includes Vulkan.
 #pragma once
 
@@ -26,7 +26,7 @@ namespace intaglio::tool {
 /// are short and nothing is thrown away.
 class warmth {
  public:
-  /// Points that a recording has besides those of its own dispatches: warming, and a product behind it and at the end.
+  /// Points that a recording has besides those of its own dispatches: warming, and a product after it and at the end.
   static constexpr std::uint32_t points = 3;
 
   /// @error device_error, out_of_memory

@@ -15,7 +15,7 @@ bool is_sha256(const std::string& text);
 /// A whole number without a sign; nothing where the text is another.
 std::optional<std::uint64_t> number_of(std::string_view text);
 
-/// Headers of one answer. The first line of another answer, as behind a redirect, empties it.
+/// Headers of one answer. The first line of another answer, as after a redirect, empties it.
 struct web_answer {
   int status = 0;
   bool read = false;  ///< a body began

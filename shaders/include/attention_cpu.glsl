@@ -13,9 +13,9 @@
 #include "coded_cache.glsl"
 #endif
 
-#ifndef cache_row  // a span's slot, and the cache's slot for a position behind it
+#ifndef cache_row  // a span's slot, and the cache's slot for a position after it
 #define slot_of_span(first) span_slot(first)
-#define cache_row(place) (place)
+#define cache_row(position) (position)
 #endif
 
 #define each_head(h) LATER_UNROLLED for (uint h = 0u; h < heads_together; ++h)

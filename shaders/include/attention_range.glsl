@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The positions that a token sees when the pass has `ahead` positions behind the token's own: for attention kernels
+// The positions that a token sees when the pass has `ahead` positions after the token's own: for attention kernels
 // that are not part of a resident dispatch.
 #ifndef INTAGLIO_ATTENTION_RANGE
 #define INTAGLIO_ATTENTION_RANGE

@@ -67,11 +67,11 @@ float chances_of_octets(together_span at, uint first_octet, uint own_head, float
   uint position = lane & 7u;
   precise float total = 0.0;
   ONE_BY_ONE for (uint o = 0u; o < 8u; ++o) {
-    uint place = own_head * 16u + 2u * o + (position >> 2);
-    precise float below = pool[place][position & 3u] - greatest;
+    uint index = own_head * 16u + 2u * o + (position >> 2);
+    precise float below = pool[index][position & 3u] - greatest;
     bool sees = at.whole || is_seen((first_octet + o) * 8u + position, at.count);
     float p = sees ? canonical_exp(below) : 0.0;
-    pool[place][position & 3u] = p;
+    pool[index][position & 3u] = p;
     precise float sum = p + subgroupShuffleXor(p, 4u);
     sum = sum + subgroupShuffleXor(sum, 2u);
     sum = sum + subgroupShuffleXor(sum, 1u);
@@ -109,7 +109,7 @@ void sum_octets(together_span at, uint first_octet, uint quad) {
   LATER_UNROLLED for (uint h = 0u; h < 4u; ++h) group_sums[h] = sum_of[h];
 }
 
-// Every 2 * apart-th subgroup adds the sums of the subgroup `apart` behind it to its own, through shared memory.
+// Every 2 * apart-th subgroup adds the sums of the subgroup `apart` after it to its own, through shared memory.
 void hand_over(uint apart) {
   barrier();
   if ((subgroup_index & (2u * apart - 1u)) == apart)
@@ -201,15 +201,15 @@ void attend_together(uint token, uint group, uint start, uint count) {
   if (subgroup_index == 0u) LATER_UNROLLED for (uint h = 0u; h < 4u; ++h) if (h < own_heads) {
       precise float all = (octet_totals[h] + octet_totals[4u + h]) + (octet_totals[8u + h] + octet_totals[12u + h]);
       vec2 its = vec2(octet_totals[16u + h], all);
-      uint place = ((first_token_head + h) * splits + split) * (quads + 1u);
+      uint index = ((first_token_head + h) * splits + split) * (quads + 1u);
       for (uint quad = lane; quad < quads; quad += 32u) {
         precise vec4 sum = group_sums[h];
         if (quads > 32u && quad < 32u)
           sum = (octet_sums[h * 32u + lane] + octet_sums[(4u + h) * 32u + lane]) +
                 (octet_sums[(8u + h) * 32u + lane] + octet_sums[(12u + h) * 32u + lane]);
-        partials.at[place + quad] = sum;
+        partials.at[index + quad] = sum;
       }
-      if (lane == 0u) partials.at[place + quads] = vec4(its, 0.0, 0.0);
+      if (lane == 0u) partials.at[index + quads] = vec4(its, 0.0, 0.0);
     }
   if (!comes_last(first_token_head, spans)) return;
   uint merges = min(subgroup_index, own_heads - 1u);  // a head's

@@ -7,7 +7,8 @@
 // Address of a lane's weights of rows lane / 4 + 8 * n of its subgroup's tile, for its first stage (two steps) and way.
 // If a block has 32 bytes of codes, a unit is one half of each of a stage's eight blocks, of which a lane has two: so
 // 128 bytes of a row are loaded together. Else a unit is a step, and a lane has one of its four blocks.
-const bool placed = codec == codec_q8_0 || codec == codec_q4_0 || codec == codec_q4_1, by_halves = codec == codec_q8_0;
+const bool at_fixed_offsets = codec == codec_q8_0 || codec == codec_q4_0 || codec == codec_q4_1,
+           by_halves = codec == codec_q8_0;
 struct weight_address {
   uint64_t codes, factors;
   uint half_bytes, second_bytes, tile, block;
@@ -46,7 +47,7 @@ void load_part(uint64_t weight, uint slot, uint n, uint stage, uint of_two) {
     return;
   }
 #endif
-  if (placed) {
+  if (at_fixed_offsets) {
     uint64_t codes = here.codes, factors = here.factors;
     if (n != 0u) codes += uint64_t(here.second_bytes), factors += uint64_t(here.second_bytes);
     if (by_halves) {
@@ -64,7 +65,7 @@ void load_part(uint64_t weight, uint slot, uint n, uint stage, uint of_two) {
     uvec2 group =
         unpackUint2x32(weight + uint64_t(here.tile * 4u + 2u * n + (lane >> 4)) * uint64_t(group_quads * 16u));
     next_parts[slot].raw =
-        load_codes(lane_place(group, advanced(group, 16u * its), advanced(group, 8u * its), uvec2(0u)), r);
+        load_codes(lane_addresses(group, advanced(group, 16u * its), advanced(group, 8u * its), uvec2(0u)), r);
     next_parts[slot].factor = load_factor(Words(group), r, its);
   }
 }
@@ -158,10 +159,10 @@ void multiply(uint product, uint64_t weight, SharedQuads x, x_offsets at, uint m
     sums[g] = sums_of(0.0);
   uvec4 ahead[2];
   ask(x, at, turned(min(1u, stages - 1u)), ahead);
-#define bring_next(stage_, to, behind)              \
+#define bring_next(stage_, to, stage_after)         \
   {                                                 \
     bring(x, product, at, stage_, to, most, ahead); \
-    ask(x, at, behind, ahead);                      \
+    ask(x, at, stage_after, ahead);                 \
   }
 #ifdef INNER_NORMS
   if (dense) {
@@ -204,12 +205,12 @@ void multiply(uint product, uint64_t weight, SharedQuads x, x_offsets at, uint m
   } else {
     [[dont_unroll]] for (uint stage = 0u; stage < stages; ++stage) {
       uint from = (stage & 1u) * buffer_quads + lane, next_stage = turned(min(stage + 1u, stages - 1u)),
-           block = here.block + 8u * turned(stage), behind_it = turned(min(stage + 2u, stages - 1u));
+           block = here.block + 8u * turned(stage), stage_after = turned(min(stage + 2u, stages - 1u));
       if (!by_halves)
-        bring_next(next_stage, ~stage & 1u, behind_it) if (works)
+        bring_next(next_stage, ~stage & 1u, stage_after) if (works)
             multiply_unit(weight, 0u, block, next_stage, 0u, from, magic);
       if (by_halves)
-        bring_next(next_stage, ~stage & 1u, behind_it) if (works)
+        bring_next(next_stage, ~stage & 1u, stage_after) if (works)
             multiply_unit(weight, 1u, block + 4u, next_stage, 1u, from + second_unit, magic);
       barrier();
     }

@@ -7,12 +7,12 @@
 
 const bool in_lists = experts_used != 0u;
 
-struct chunk_place {
+struct chunk_range {
   uint first, end;   // rows of the input; an empty tile has end <= first
   uint first_group;  // of the expert's matrix
   uint list;         // word of the first row's pair
 };
-chunk_place chunk;
+chunk_range chunk;
 
 void find_rows() {
   chunk.first = gl_WorkGroupID.x * tile_tokens;

@@ -70,14 +70,14 @@ struct raw_factors {
 
 // Where a lane's octet or block begins among the quads of words of a group, and among its pairs. Everything after is at
 // constant distances, which are part of the loads.
-struct lane_place {
+struct lane_addresses {
   uvec2 group, quads, pairs, words;
 };
 // FACTOR_SIX: what 256 columns of two neighbouring rows share, a word for each row, and the two words that have the
 // block's 24 bits. at: index of the first of their eight words, an even number
 uvec4 six_bit_words(Words from, uint at, uint block) {
-  uint behind = 2u + 3u * (block & 7u) / 4u;
-  return uvec4(word_pair(from, at / 2u), from.at[at + behind], from.at[at + min(behind + 1u, 7u)]);
+  uint after = 2u + 3u * (block & 7u) / 4u;
+  return uvec4(word_pair(from, at / 2u), from.at[at + after], from.at[at + min(after + 1u, 7u)]);
 }
 // d and the number that is subtracted, of the first row or of the second.
 vec2 six_bit_factors(uvec4 words, uint r, uint block) {
@@ -96,16 +96,16 @@ uvec2 advanced(uvec2 from, uint bytes) {
   return uvec2(low, from.y + carried);
 }
 #endif
-lane_place place_in_group(Words from, uint group, uint block) {
+lane_addresses addresses_in_group(Words from, uint group, uint block) {
   uint low, high;  // experts' matrices together may take more than 4 GiB
   umulExtended(group, group_quads * 16u, high, low);
   uvec2 first = advanced(uvec2(from), low);
   first.y += high;
-  return lane_place(first, advanced(first, block * (dense ? octet_quads * 16u : 16u)), advanced(first, block * 8u),
-                    advanced(first, block * 4u));
+  return lane_addresses(first, advanced(first, block * (dense ? octet_quads * 16u : 16u)), advanced(first, block * 8u),
+                        advanced(first, block * 4u));
 }
 
-raw_codes load_codes(lane_place from, uint r) {
+raw_codes load_codes(lane_addresses from, uint r) {
   raw_codes raw = raw_codes(uvec4(0u), uvec4(0u));
   if (dense) {
     raw.a = word_quad(Words(from.quads), r * octets * octet_quads);
@@ -121,7 +121,7 @@ raw_codes load_codes(lane_place from, uint r) {
   return raw;
 }
 
-raw_factors load_factors(lane_place from, uint block) {
+raw_factors load_factors(lane_addresses from, uint block) {
   raw_factors raw;
   [[unroll]] for (uint r = 0u; r < 4u; ++r)
     raw.row[r] = uvec4(0u);
@@ -225,13 +225,13 @@ vec3 row_factors(raw_factors raw, uint r, uint block) { return f16_factors(raw, 
 // Columns 4 * quad .. 4 * quad + 3 of a row, as f32.
 vec4 load_columns(Words from, uint row, uint quad) {
   if (dense) {
-    octet eight = octet_of(load_codes(place_in_group(from, row / 4u, quad / 2u), row & 3u));
+    octet eight = octet_of(load_codes(addresses_in_group(from, row / 4u, quad / 2u), row & 3u));
     return (quad & 1u) == 0u ? eight.low : eight.high;
   }
   uint block = quad / 8u;
-  lane_place place = place_in_group(from, row / 4u, block);
-  uint word = code_word(load_codes(place, row & 3u), quad & 7u);
-  vec4 factor = f16_factors(load_factors(place, block), row & 3u, block);
+  lane_addresses from_lane = addresses_in_group(from, row / 4u, block);
+  uint word = code_word(load_codes(from_lane, row & 3u), quad & 7u);
+  vec4 factor = f16_factors(load_factors(from_lane, block), row & 3u, block);
   ivec4 codes = ivec4(bitfieldExtract(int(word), 0, 8), bitfieldExtract(int(word), 8, 8),
                       bitfieldExtract(int(word), 16, 8), int(word) >> 24);
   precise vec4 y = ((quad & 4u) == 0u ? factor.x : factor.y) * vec4(codes - late_zero);

@@ -19,17 +19,17 @@ const uint value_code_words = cached_value_dim * chunk_words,
 #define value_octet_words octet_words
 #endif
 
-// The word, behind an octet's codes, that holds the factors of a chunk's block and of the neighbouring block.
+// The word, after an octet's codes, that holds the factors of a chunk's block and of the neighbouring block.
 uint factor_word(uint chunk, uint position) { return chunk / 8u * 8u + position; }
 
 #ifdef INTAGLIO_ATTENTION
 // Rows of values of a head; rows of codes fill whole octets.
 const uint value_rows = coded_cache ? (context + 7u) & ~7u : context;
 
-// Loads 8 codes, then their factor. base: the octet's first word; behind: words of its codes; item: index of the chunk
+// Loads 8 codes, then their factor. base: the octet's first word; code_words: of its codes; item: index of the chunk
 // among the octet's codes.
-uvec4 load_codes(Words from, uint base, uint behind, uint item, uint chunk, uint position) {
-  uint factors = from.at[base + behind + factor_word(chunk, position)],
+uvec4 load_codes(Words from, uint base, uint code_words, uint item, uint chunk, uint position) {
+  uint factors = from.at[base + code_words + factor_word(chunk, position)],
        factor = (chunk & 4u) == 0u ? factors & 0xffffu : factors >> 16;
   if (cache_bits == 8u) return uvec4(word_pair(from, base / 2u + item), factor, 0u);
   return uvec4(from.at[base + item], 0u, factor, 0u);

@@ -7,11 +7,11 @@ const bool takes_sums = late_zero != 0 || has_least;
 // Bytes of the factors of 32 lanes' units, and of the factors that 256 columns share.
 const uint round_factors = factor_form == FACTOR_SIX ? 256u : 128u * factor_bytes,
            supers_each = factor_form == FACTOR_SIX ? 0u : super_bytes;
-pair_place place_of(uint64_t weight, uint product, uint pair) {
+pair_addresses addresses_of(uint64_t weight, uint product, uint pair) {
   uint n = units_of(product), s = n / 8u, h = pair & 1u;
   uint bytes = 16u * (dense ? 4u * n * octet_quads : (n * (row_code_bytes + factor_bytes) + s * super_bytes + 3u) / 4u);
   uint64_t group = weight + uint64_t(pair >> 1) * bytes;
-  pair_place out_;
+  pair_addresses out_;
   out_.units = n;
   out_.row = 16u * n * (code_bits == 8u ? 2u : dense ? octet_quads : 1u);
   out_.codes = group + uint64_t(2u * h * out_.row + lane * 16u * (dense ? octet_quads : 1u));
@@ -27,7 +27,7 @@ pair_place place_of(uint64_t weight, uint product, uint pair) {
   return out_;
 }
 // The address some rounds further.
-pair_place behind(pair_place from, uint rounds) {
+pair_addresses rounds_after(pair_addresses from, uint rounds) {
   from.codes += uint64_t(rounds * 512u * (dense ? octet_quads : 1u));
   from.upper += uint64_t(rounds * 256u);
   from.lowest += uint64_t(rounds * 128u);
@@ -37,7 +37,7 @@ pair_place behind(pair_place from, uint rounds) {
 }
 
 // Loads round k from `from` on, which is round `round` of the product. Constant distances are part of the loads.
-pair_unit load_pair(pair_place from, uint k, uint round) {
+pair_unit load_pair(pair_addresses from, uint k, uint round) {
   uint n = from.units;
   if (ragged && 32u * round + 31u >= n) {  // the last unit again if there are no more
     uint rest = n - 1u - 32u * round, back = lane - min(lane, rest), supers_back = lane / 8u - min(lane, rest) / 8u;
@@ -81,11 +81,11 @@ pair_unit load_pair(pair_place from, uint k, uint round) {
 }
 
 // Address of the subgroup's pair of rows number `first` of a product, or of the last pair if there are fewer.
-pair_place first_place(uint64_t weight, uint product, uint first) {
-  return place_of(weight, product, row_pair(product, min(first, max(items_of(product), 1u) - 1u)));
+pair_addresses first_addresses(uint64_t weight, uint product, uint first) {
+  return addresses_of(weight, product, row_pair(product, min(first, max(items_of(product), 1u) - 1u)));
 }
 void fetch(uint64_t weight, uint product, uint first) {
-  pair_place from = first_place(weight, product, first);
+  pair_addresses from = first_addresses(weight, product, first);
   [[unroll]] for (uint k = 0u; k < slots; ++k)
     next_units[k] = load_pair(from, k < rounds_of(product) ? k : 0u, k < rounds_of(product) ? k : 0u);
 }
@@ -122,12 +122,12 @@ void add_round(inout float y[2], inout vec4 low[2], inout vec4 high[2], pair_uni
 }
 // Adds rounds from `base` on of a pair of rows; the slots then hold the following rounds, or the first ones of the next
 // pair.
-void add_rounds(inout float y[2], inout vec4 low[2], inout vec4 high[2], pair_place here, pair_place there, bool last,
-                uint base, uint rounds, uint n, uint staged) {
-  pair_place from = there;
+void add_rounds(inout float y[2], inout vec4 low[2], inout vec4 high[2], pair_addresses here, pair_addresses there,
+                bool last, uint base, uint rounds, uint n, uint staged) {
+  pair_addresses from = there;
   uint from_round = 0u, left = last ? 0u : rounds;
   if (base + slots < rounds) {
-    from = behind(here, base + slots);
+    from = rounds_after(here, base + slots);
     from_round = base + slots;
     left = rounds - from_round;
   }
@@ -142,10 +142,10 @@ void add_rounds(inout float y[2], inout vec4 low[2], inout vec4 high[2], pair_pl
 void multiply(uint product, uint64_t weight, uint64_t to, uint first, uint apiece, bool parts) {
   uint quads_ = columns_of(product) / 4u;
   uint n = units_of(product), rounds = rounds_of(product), count = items_of(product);
-  pair_place here = first_place(weight, product, first);
+  pair_addresses here = first_addresses(weight, product, first);
   for (uint turn = parts ? 0u : first; turn < count; turn += apiece) {
     uint p = parts ? turn + first : turn;
-    pair_place there = place_of(weight, product, row_pair(product, min(p + apiece, count - 1u)));
+    pair_addresses there = addresses_of(weight, product, row_pair(product, min(p + apiece, count - 1u)));
     float y[2];
     vec4 low[2], high[2];
     [[unroll]] for (uint r = 0u; r < 2u; ++r) {

@@ -14,8 +14,8 @@
 #ifndef position_of  // a token's position
 #define position_of(token) (first_position + (token))
 #endif
-#ifndef place_of  // the cache's slot for it
-#define place_of(token, position) slot_of(position)
+#ifndef cache_slot  // the cache's slot for it
+#define cache_slot(token, position) slot_of(position)
 #endif
 #ifndef added_to  // the stream to which a product is added, if it is not the output
 #define added_to output_
@@ -52,7 +52,7 @@ vec4 row_scales(uint group) {
 }
 #endif
 
-// The model's activation of a gate and its `up`. C++ puts it in place of the instruction that mod() becomes
+// The model's activation of a gate and its `up`. C++ replaces the instruction that mod() becomes by it
 // (kernels/splice.hpp). No kernel that gates uses mod() of floats for anything else.
 float gated(float g, float up) { return mod(g, up); }
 
@@ -78,8 +78,8 @@ void rope_cache(uint token, uint group, vec4 y) {
     uint at = token * q_size + head * head_dim + p;
     store_floats(output_, at / 2u, low);
     store_floats(output_, (at + half_dim) / 2u, high);
-  } else if (place_of(token, position) < context) {
-    uint slot = place_of(token, position);
+  } else if (cache_slot(token, position) < context) {
+    uint slot = cache_slot(token, position);
     bool is_key = first < q_size + kv_size;
     uint kv_head = head - (is_key ? q_size : q_size + kv_size) / head_dim;
     // Values [kv_heads, context, head_dim]; keys [kv_heads, octets, chunks of 8 channels, 8 positions, 8 channels].

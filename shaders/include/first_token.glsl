@@ -13,7 +13,7 @@ uint key_of(float l) {
 
 // Operands are (key, ~id): the first token in the order is the greatest.
 bool before(uvec2 a, uvec2 b) { return a.x > b.x || (a.x == b.x && a.y > b.y); }
-// No branch: drivers make the shuffles behind a branch slow.
+// No branch: drivers make the shuffles after a branch slow.
 uvec2 earlier(uvec2 a, uvec2 b) {
   uint y = a.x > b.x ? a.y : a.x == b.x ? max(a.y, b.y) : b.y;
   return uvec2(max(a.x, b.x), y);

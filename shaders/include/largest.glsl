@@ -3,7 +3,7 @@
 // smallest number that is taken, then every invocation takes those of its stretch. The including shader has
 // workgroup_size, columns and count, and defines
 // uint size_of(uint j, uint index): number index, the j-th of an invocation's stretch
-// void take(uint j, uint index, uint place): called for each number that is taken; places rise with indices; of equal
+// void take(uint j, uint index, uint rank): called for each number that is taken; ranks rise with indices; of equal
 // numbers those with the lowest indices are taken
 #ifndef INTAGLIO_LARGEST
 #define INTAGLIO_LARGEST
@@ -23,7 +23,7 @@ const bool keeps = stretch <= 128u;
     if (!keeps || j < own)
 
 uint size_of(uint j, uint index);
-void take(uint j, uint index, uint place);
+void take(uint j, uint index, uint rank);
 
 void take_largest() {
   uint me = gl_LocalInvocationIndex, first = me * stretch, own = first < columns ? min(stretch, columns - first) : 0u;
@@ -78,8 +78,8 @@ void take_largest() {
   barrier();
   for (uint g = me; g < (workgroup_size + 31u) / 32u; g += workgroup_size) {
     uvec2 sum = uvec2(0u);
-    uint behind = min(32u * g + 32u, workgroup_size);
-    for (uint i = 32u * g; i < behind; ++i) sum += found[i];
+    uint end = min(32u * g + 32u, workgroup_size);
+    for (uint i = 32u * g; i < end; ++i) sum += found[i];
     found_by_32[g] = sum;
   }
   barrier();
@@ -87,13 +87,13 @@ void take_largest() {
   for (uint g = 0u; g < me / 32u; ++g) before += found_by_32[g];
   for (uint i = me & ~31u; i < me; ++i) before += found[i];
   // The first `wanted` of the sizes equal to the limit are taken.
-  uint place = before.x + min(before.y, wanted);
+  uint rank = before.x + min(before.y, wanted);
   each_own(j) {
     uint size = size_of(j, first + j);
     bool taken = size > limit || (size == limit && before.y < wanted);
     before.y += size == limit ? 1u : 0u;
-    if (taken && place < count) take(j, first + j, place);
-    place += taken ? 1u : 0u;
+    if (taken && rank < count) take(j, first + j, rank);
+    rank += taken ? 1u : 0u;
   }
 }
 

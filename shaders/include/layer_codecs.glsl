@@ -34,7 +34,7 @@ bool has_codec(uint used, uint matrix, uint n) {
   else if (has_codec(used_by(matrix), matrix, 1u)) second_##call; \
   else if (has_codec(used_by(matrix), matrix, 2u)) third_##call;  \
   else if (has_codec(used_by(matrix), matrix, 3u)) fourth_##call
-// The same for products behind norms. If v has a matrix of its own, the last subgroups multiply with it. Where only v
+// The same for products after norms. If v has a matrix of its own, the last subgroups multiply with it. Where only v
 // has codec n, or v never has it, the product is known.
 bool takes_values;
 uint normed_used() { return used_by(of_heads) | used_by(of_gate); }

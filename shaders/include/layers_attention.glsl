@@ -10,7 +10,7 @@
 const uint quarter_chunks = chunks / 4u;
 const bool keys_at_once = quarter_chunks <= 4u;  // both quarters, and the values as well
 const uint octets_at_once = threads / quads, own_octets = (32u + octets_at_once - 1u) / octets_at_once;
-// In pool, behind the sums of values by octet: halves of scores, probabilities, maxima, and totals of octets.
+// In pool, after the sums of values by octet: halves of scores, probabilities, maxima, and totals of octets.
 const uint parts_at = 32u * quads, chances_at = parts_at + 128u, maxima_at = parts_at + 192u,
            totals_at = parts_at + 200u;
 uvec4 key_words[8];
@@ -26,13 +26,13 @@ uint count_of(uint layer) { return has_all(layer) ? min(position + 1u, context) 
 uint seen_from(uint layer, uint count) { return full(layer) || count <= window ? 0u : count - window; }
 uint slot_octet(uint layer, uint octet) { return has_all(layer) ? octet : octet % (ring / 8u); }
 
-struct span_place {
+struct span_range {
   uint64_t keys, values;
   uint kv_head, positions, first, count, seen;
 };
 
 // Octets past the last one are replaced by the last one, so that loads need no condition.
-uint64_t key_place(uint layer, span_place at) {
+uint64_t key_address(uint layer, span_range at) {
   uint octet = slot_octet(layer, min(at.first + (gl_LocalInvocationIndex & 255u) / 8u, (at.count - 1u) / 8u));
   return at.keys +
          uint64_t((at.kv_head * ((at.positions + 7u) / 8u) + octet) * chunks * 8u + (gl_LocalInvocationIndex & 7u)) *
@@ -42,7 +42,7 @@ void fetch_quarter(uint64_t from, uint quarter, uint to) {
   [[unroll]] for (uint i = 0u; i < 8u; ++i)
     if (i < quarter_chunks) key_words[(to + i) & 7u] = WordQuads(from + uint64_t(quarter) * 128u).at[i * 32u];
 }
-void fetch_values(uint layer, span_place at, uint n, uint to) {
+void fetch_values(uint layer, span_range at, uint n, uint to) {
   uint octet =
       slot_octet(layer, min(at.first + gl_LocalInvocationIndex / quads + n * octets_at_once, (at.count - 1u) / 8u));
   WordPairs values = WordPairs(
@@ -74,13 +74,13 @@ uvec2 f16_quad(vec4 x) {
 
 // Reads query, key and value of this position: adds biases if there are any, normalises q and k if there are norms,
 // rotates them, and converts k and v to f16. The first of the heads that share k and v writes them to the caches.
-void await_fresh(uint layer, uint head, span_place at, uint64_t from_qkv, bool stores) {
+void await_fresh(uint layer, uint head, span_range at, uint64_t from_qkv, bool stores) {
   const uint pair_quads = head_dim / 4u;  // pairs (p, p + head_dim / 2), two per quad
   uint t = gl_LocalInvocationIndex, which = t / pair_quads, j = t % pair_quads;
   uint from = which == 0u ? head : which == 1u ? heads + at.kv_head : heads + kv_heads + at.kv_head;
   bool mine = t < 3u * pair_quads;
   vec4 bias = vec4(0.0);
-  if (biased != 0u && mine) bias = FloatQuads(place(layer, argument_biases)).at[from * pair_quads + j];
+  if (biased != 0u && mine) bias = FloatQuads(address_of(layer, argument_biases)).at[from * pair_quads + j];
   vec4 y = await_quad(SharedQuads(from_qkv), from * pair_quads + j, mine);
   vec2 low = y.xz, high = y.yw;
   if (turned != 0u) {  // quads of channels in their own order
@@ -110,7 +110,7 @@ void await_fresh(uint layer, uint head, span_place at, uint64_t from_qkv, bool s
         precise float root = 1.0 / sqrt(mean);
         r = finite(mean) ? root : not_a_number;
       }
-      FloatPairs weight = FloatPairs(place(layer, which == 0u ? argument_q_norm : argument_k_norm));
+      FloatPairs weight = FloatPairs(address_of(layer, which == 0u ? argument_q_norm : argument_k_norm));
       precise vec2 low_product = low * weight.at[first + j], high_product = high * weight.at[first + j + head_dim / 4u];
       precise vec2 low_y = low_product * r, high_y = high_product * r;
       low = low_y;
@@ -169,7 +169,7 @@ float quarter_score(uint quarter, uint from, bool newest) {
   precise float sum = (a.x + a.y) + (a.z + a.w);
   return sum;
 }
-float score_of(uint own, span_place at) {
+float score_of(uint own, span_range at) {
   precise float sum =
       uintBitsToFloat(pool[parts_at + own / 4u][own & 3u]) + uintBitsToFloat(pool[parts_at + 64u + own / 4u][own & 3u]);
   uint its = at.first * 8u + own;
@@ -177,11 +177,11 @@ float score_of(uint own, span_place at) {
 }
 
 // Computes a span's maximum and total. The first invocations return the sums of a quad of channels each.
-vec4 compute_span(uint layer, span_place at, out vec2 weight) {
+vec4 compute_span(uint layer, span_range at, out vec2 weight) {
   uint t = gl_LocalInvocationIndex, own = t & 255u, quarter = t >> 8 << 1;
   bool newest = at.first * 8u + own == position;
   precise float part = quarter_score(quarter, 0u, newest);
-  if (!keys_at_once) fetch_quarter(key_place(layer, at), quarter + 1u, 0u);
+  if (!keys_at_once) fetch_quarter(key_address(layer, at), quarter + 1u, 0u);
   part = part + quarter_score(quarter + 1u, keys_at_once ? 4u : 0u, newest);
   if (!keys_at_once) {
     fetch_values(layer, at, 0u, 0u);
@@ -262,7 +262,7 @@ vec4 compute_span(uint layer, span_place at, out vec2 weight) {
 void attention(uint layer, uint64_t from, uint64_t to) {
   uint count = count_of(layer), seen = seen_from(layer, count), first_span = seen / span_positions;
   uint t = gl_LocalInvocationIndex, spans = (count + span_positions - 1u) / span_positions - first_span;
-  SharedQuads partials = SharedQuads(place(layer, argument_partials));
+  SharedQuads partials = SharedQuads(address_of(layer, argument_partials));
   vec4 merged = vec4(0.0);
   vec2 totals = vec2(0.0);
   uint tasks_of_all = heads * spans, whole_rounds = tasks_of_all / parts * parts;
@@ -272,12 +272,12 @@ void attention(uint layer, uint64_t from, uint64_t to) {
     if (whole_rounds != 0u && turn >= whole_rounds) task = whole_rounds + parts - 1u - gl_WorkGroupID.x;
     if (task >= tasks_of_all) break;
     uint head = task % heads, span = task / heads;
-    span_place at = span_place(place(layer, argument_keys), place(layer, argument_values), head / (heads / kv_heads),
-                               positions_of(layer), (first_span + span) * 32u, count, seen);
+    span_range at = span_range(address_of(layer, argument_keys), address_of(layer, argument_values),
+                               head / (heads / kv_heads), positions_of(layer), (first_span + span) * 32u, count, seen);
     uint quarter = t >> 8 << 1;
-    fetch_quarter(key_place(layer, at), quarter, 0u);
+    fetch_quarter(key_address(layer, at), quarter, 0u);
     if (keys_at_once) {
-      fetch_quarter(key_place(layer, at), quarter + 1u, 4u);
+      fetch_quarter(key_address(layer, at), quarter + 1u, 4u);
       fetch_values(layer, at, 0u, 0u);
       fetch_values(layer, at, 1u, 8u);
     }
@@ -289,9 +289,9 @@ void attention(uint layer, uint64_t from, uint64_t to) {
       precise vec4 result = s / weight.y;
       if (t < quads) SharedQuads(to).at[head * quads + t] = written(result);
     } else if (span != 0u) {
-      uint place_ = (head * most_spans + span) * partial_quads;
-      if (t < quads) partials.at[place_ + t] = written(s);
-      if (t == 0u) partials.at[place_ + quads] = written(vec4(weight, 0.0, 0.0));
+      uint index_ = (head * most_spans + span) * partial_quads;
+      if (t < quads) partials.at[index_ + t] = written(s);
+      if (t == 0u) partials.at[index_ + quads] = written(vec4(weight, 0.0, 0.0));
     } else {
       merged = s;
       totals = weight;
@@ -326,9 +326,9 @@ void attention(uint layer, uint64_t from, uint64_t to) {
 // same head and quarter. It computes the scores of all of its spans before it waits for others' scores.
 const uint shares = 4u, shared_quads = quads / shares, shared_positions = span_positions / shares;
 const bool shares_heads = (inner_norms == 0u ? unwritten : shares * heads) <= parts;
-const uint scores_at = 32u * shared_quads;  // in pool, behind the sums of values by octet
+const uint scores_at = 32u * shared_quads;  // in pool, after the sums of values by octet
 
-void fetch_shared_values(uint layer, span_place at, uint share) {
+void fetch_shared_values(uint layer, span_range at, uint share) {
   uint octet = slot_octet(layer, min(at.first + gl_LocalInvocationIndex / shared_quads, (at.count - 1u) / 8u));
   WordPairs values = WordPairs(at.values + uint64_t((at.kv_head * at.positions + octet * 8u) * quads +
                                                     share * shared_quads + gl_LocalInvocationIndex % shared_quads) *
@@ -339,7 +339,7 @@ void fetch_shared_values(uint layer, span_place at, uint share) {
       value_words[j] = values.at[j * quads];
   }
 }
-void fetch_shared_keys(uint layer, span_place at, uint share) {
+void fetch_shared_keys(uint layer, span_range at, uint share) {
   uint octet = slot_octet(
       layer, min(at.first + (share * shared_positions + (gl_LocalInvocationIndex & (shared_positions - 1u))) / 8u,
                  (at.count - 1u) / 8u));
@@ -359,10 +359,11 @@ void attention_of_shares(uint layer, uint64_t from, uint64_t to) {
   uint head = gl_WorkGroupID.x % heads, share = gl_WorkGroupID.x / heads % shares,
        first_of_own = gl_WorkGroupID.x / takers;
   if (first_of_own < at_once && first_of_own < spans) {
-    SharedQuads partials = SharedQuads(place(layer, argument_partials)),
+    SharedQuads partials = SharedQuads(address_of(layer, argument_partials)),
                 scores = SharedQuads(from + uint64_t(4u * (q_size + 2u * kv_size)));
-    span_place at = span_place(place(layer, argument_keys), place(layer, argument_values), head / (heads / kv_heads),
-                               positions_of(layer), (first_span + first_of_own) * 32u, count, seen);
+    span_range at =
+        span_range(address_of(layer, argument_keys), address_of(layer, argument_values), head / (heads / kv_heads),
+                   positions_of(layer), (first_span + first_of_own) * 32u, count, seen);
     fetch_shared_keys(layer, at, share);
     fetch_shared_values(layer, at, share);
     barrier();  // the product's x has been read
@@ -381,11 +382,11 @@ void attention_of_shares(uint layer, uint64_t from, uint64_t to) {
       }
       barrier();
       if (t < shared_positions) {
-        uint place_ = scores_at + own / 4u;
+        uint index_ = scores_at + own / 4u;
         precise float low =
-            uintBitsToFloat(pool[place_][own & 3u]) + uintBitsToFloat(pool[place_ + shared_positions / 4u][own & 3u]);
-        precise float high = uintBitsToFloat(pool[place_ + shared_positions / 2u][own & 3u]) +
-                             uintBitsToFloat(pool[place_ + 3u * shared_positions / 4u][own & 3u]);
+            uintBitsToFloat(pool[index_][own & 3u]) + uintBitsToFloat(pool[index_ + shared_positions / 4u][own & 3u]);
+        precise float high = uintBitsToFloat(pool[index_ + shared_positions / 2u][own & 3u]) +
+                             uintBitsToFloat(pool[index_ + 3u * shared_positions / 4u][own & 3u]);
         precise float sum = low + high;
         uint its = at.first * 8u + share * shared_positions + own;
         float score = its < at.count && its >= at.seen ? scaled_score(sum) : minus_infinity;
@@ -457,9 +458,9 @@ void attention_of_shares(uint layer, uint64_t from, uint64_t to) {
         precise vec4 result = sums / total;
         if (t < shared_quads) SharedQuads(to).at[head * quads + share * shared_quads + t] = written(result);
       } else if (span != 0u) {
-        uint place_ = (head * most_spans + span) * partial_quads;
-        if (t < shared_quads) partials.at[place_ + share * shared_quads + t] = written(sums);
-        if (t == 0u && share == 0u) partials.at[place_ + quads] = written(vec4(m, total, 0.0, 0.0));
+        uint index_ = (head * most_spans + span) * partial_quads;
+        if (t < shared_quads) partials.at[index_ + share * shared_quads + t] = written(sums);
+        if (t == 0u && share == 0u) partials.at[index_ + quads] = written(vec4(m, total, 0.0, 0.0));
       } else {
         merged = sums;
         totals = vec2(m, total);

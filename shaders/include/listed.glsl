@@ -7,16 +7,16 @@
 
 const bool listed = experts_used != 0u;
 
-struct tile_place {
+struct tile_range {
   uint first;        // row, or word of the first row's number
   uint tokens;       // at least 1
   uint first_group;  // of the expert's matrix
   bool wanted;
 };
 
-// No early return for an unwanted tile of neighbours: behind one the driver diverges lanes.
-tile_place find_tile(uint index) {
-  tile_place tile;
+// No early return for an unwanted tile of neighbours: after one the driver diverges lanes.
+tile_range find_tile(uint index) {
+  tile_range tile;
   if (listed) {
     uint parts = list_tokens / tile_tokens, at = index / parts * (list_tokens + 2u),
          before = index % parts * tile_tokens, count = tiles.at[at + 1u];
@@ -34,9 +34,9 @@ tile_place find_tile(uint index) {
   return tile;
 }
 
-uint row_of(tile_place tile, uint t) { return listed ? tiles.at[tile.first + t] : tile.first + t; }
+uint row_of(tile_range tile, uint t) { return listed ? tiles.at[tile.first + t] : tile.first + t; }
 // Row of the input.
-uint input_of(tile_place tile, uint t) {
+uint input_of(tile_range tile, uint t) {
   uint row = row_of(tile, t);
   return listed && own_input == 0u ? row / experts_used : row;
 }

@@ -95,8 +95,8 @@ float inverse_rms(Words x, uint first_quad, Words weight, float eps, out float l
       vec4 four;
       LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) four[i] = s[((4u * half_chunk + i) * virtual_count) & 7u];
       float sum = virtual_sum4(four);
-      uint place = 4u * half_chunk + (lane & 31u) / lane_quarter, block = norm_block(chunk, place * virtual_count);
-      if ((lane & (lane_quarter - 1u)) == 0u && place < chunk_blocks && block < norm_blocks) block_sums[block] = sum;
+      uint index = 4u * half_chunk + (lane & 31u) / lane_quarter, block = norm_block(chunk, index * virtual_count);
+      if ((lane & (lane_quarter - 1u)) == 0u && index < chunk_blocks && block < norm_blocks) block_sums[block] = sum;
     }
   }
   largest = subgroup_max(largest);

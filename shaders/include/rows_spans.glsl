@@ -10,7 +10,7 @@
 void keep_octets(uint to, uint row, uint first) {
   uint t = gl_LocalInvocationIndex, octet_first = first + 8u * t;
   if (t < span_positions / 8u)
-    octet_offsets[to + t] = octet_first < ends[row] ? pool_place(slot_at(row), octet_first) : 0u;
+    octet_offsets[to + t] = octet_first < ends[row] ? pool_offset(slot_at(row), octet_first) : 0u;
 }
 
 // Looks up the position of each row's session.
@@ -22,7 +22,7 @@ void keep_rows() {
     if (t < rows && state.at[slot_at(t) + state_count] != 0u) {
       positions[t] = row_position(t);
       ends[t] = min(positions[t] + 1u, limit_of(slot_at(t)));
-      cache_offsets[t] = row_place(t, positions[t]);
+      cache_offsets[t] = row_offset(t, positions[t]);
     }
   }
 }

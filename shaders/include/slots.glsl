@@ -25,16 +25,16 @@ const uint slot_pages = (slot_words - state_page_table) / (page_size + 1u);  // 
 // Positions that a slot may write.
 uint limit_of(uint slot) { return min(state.at[slot + state_limit], slot_pages * page_size); }
 // The pool's slot for a position that is below the limit of the session's slot.
-uint pool_place(uint slot, uint position) {
+uint pool_offset(uint slot, uint position) {
   uint page = state.at[slot + state_page_table + min(position / page_size, slot_pages - 1u)];
   return min(page, context / page_size - 1u) * page_size + position % page_size;
 }
 uint row_position(uint row) { return state.at[slot_at(row) + state_position]; }
 // The pool's slot for a row's position; `context`, which means none, if the session's slot is unused or its pages end.
-uint row_place(uint row, uint position) {
+uint row_offset(uint row, uint position) {
   uint slot = slot_at(row);
   if (state.at[slot + state_count] == 0u || position >= limit_of(slot)) return context;
-  return pool_place(slot, position);
+  return pool_offset(slot, position);
 }
 #endif
 

@@ -17,7 +17,7 @@ uint lane_quarter;               // a quarter of them
 uint subgroups, subgroup_index;  // of the workgroup
 
 // Called first in main: the values are read once, so that compilers see the same value everywhere.
-void find_place() {
+void find_lane() {
   subgroup_size = subgroup_width != 0u ? subgroup_width : gl_SubgroupSize;
   lane = gl_SubgroupInvocationID;
   virtual_lane = lane & 31u;

@@ -12,9 +12,9 @@
 void fetch_octet(uint layer, uint head, uint span, uint count) {
   uint kv_head = head / (heads / kv_heads), octet = min(span * 32u + sub, (count - 1u) / 8u), chunk = lane >> 3;
   WordQuads keys =
-      WordQuads(place(layer, argument_keys) +
+      WordQuads(address_of(layer, argument_keys) +
                 uint64_t(((kv_head * octets_of_context + octet) * chunks + chunk) * 8u + (lane & 7u)) * 16u);
-  WordPairs values = WordPairs(place(layer, argument_values) +
+  WordPairs values = WordPairs(address_of(layer, argument_values) +
                                uint64_t((kv_head * context + octet * 8u) * quads + min(lane, quads - 1u)) * 8u);
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
     key_words[i] = uvec4(0u);
@@ -127,7 +127,7 @@ void attention(uint layer) {
   uint t = gl_LocalInvocationIndex, spans = (count + span_positions - 1u) / span_positions;
   uint channel = sub * 8u + (lane & 7u);
   bool first_subgroups = sub * 8u < quads && lane < 8u;
-  SharedQuads partials = SharedQuads(place(layer, argument_partials));
+  SharedQuads partials = SharedQuads(address_of(layer, argument_partials));
   vec4 merged = vec4(0.0);
   vec2 totals = vec2(0.0);
   uint tasks_of_all = heads * spans, whole_rounds = tasks_of_all / parts * parts;

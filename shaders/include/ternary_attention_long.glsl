@@ -25,7 +25,7 @@ bool misfits() {
 void fetch_keys(uint layer, uint kv_head, uint span, uint count) {
   uint octet = min(span * 32u + sub, (count - 1u) / 8u), chunk = lane >> 3;
   WordQuads keys =
-      WordQuads(place(layer, argument_keys) +
+      WordQuads(address_of(layer, argument_keys) +
                 uint64_t(((kv_head * octets_of_context + octet) * chunks + chunk) * 8u + (lane & 7u)) * 16u);
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
     key_words[i] = uvec4(0u);
@@ -34,14 +34,14 @@ void fetch_keys(uint layer, uint kv_head, uint span, uint count) {
 }
 void fetch_values(uint layer, uint kv_head, uint span, uint count, uint from, uint to) {
   uint octet = min(span * 32u + sub, (count - 1u) / 8u);
-  WordPairs values = WordPairs(place(layer, argument_values) +
+  WordPairs values = WordPairs(address_of(layer, argument_values) +
                                uint64_t((kv_head * context + octet * 8u) * quads + min(lane, quads - 1u)) * 8u);
   [[unroll]] for (uint j = from; j < to; ++j) {
     value_words[j] = uvec2(0u);
     if (context % 8u == 0u || octet * 8u + j < context) value_words[j] = values.at[j * quads];
   }
 }
-// Replaces this position's own key in the octet from position `first` on, and clears values behind it.
+// Replaces this position's own key in the octet from position `first` on, and clears values after it.
 void put_newest_key(uint first) {
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
     uint chunk = (lane >> 3) + 4u * i;
@@ -97,7 +97,7 @@ void store_sums(SharedQuads partials, uint first_head, uint span, uint by, uint 
 void attend(uint layer, uint task) {
   uint kv_head = task % kv_heads, span = task / kv_heads;
   uint count = min(shared_position + 1u, context), spans = (count + span_positions - 1u) / span_positions;
-  SharedQuads partials = SharedQuads(place(layer, argument_partials));
+  SharedQuads partials = SharedQuads(address_of(layer, argument_partials));
   await_fresh(layer, kv_head, kv_head * sharing, together);
   uint octet = span * 32u + sub, first = octet * 8u, own = first + (lane & 7u);
   if (octet == shared_position / 8u) put_newest_key(first);
@@ -233,10 +233,10 @@ void sum_values_of_one(float score, float m, bool sees, uint row) {
   total = total + subgroupShuffleXor(total, 2u);
   total = total + subgroupShuffleXor(total, 1u);
   if (lane == 0u) totals_of[row * 8u + sub / 4u][sub % 4u] = total;
-  uint place_ = (row * 32u + sub) * quads;
-  if (lane < 8u) sx[place_ + (lane >> 2)][lane & 3u] = floatBitsToUint(p);  // replaced by its sums later
+  uint index_ = (row * 32u + sub) * quads;
+  if (lane < 8u) sx[index_ + (lane >> 2)][lane & 3u] = floatBitsToUint(p);  // replaced by its sums later
   subgroupBarrier();
-  vec4 p_low = uintBitsToFloat(sx[place_]), p_high = uintBitsToFloat(sx[place_ + 1u]);
+  vec4 p_low = uintBitsToFloat(sx[index_]), p_high = uintBitsToFloat(sx[index_ + 1u]);
   precise vec4 acc = vec4(0.0);
   [[unroll]] for (uint j = 0u; j < 8u; ++j) {
     vec4 v = vec4(unpackHalf2x16(value_words[j].x), unpackHalf2x16(value_words[j].y));
@@ -244,7 +244,7 @@ void sum_values_of_one(float score, float m, bool sees, uint row) {
     acc = acc + products;
   }
   subgroupBarrier();
-  if (lane < quads) sx[place_ + lane] = floatBitsToUint(acc);
+  if (lane < quads) sx[index_ + lane] = floatBitsToUint(acc);
 }
 
 // Two spans of the last of the heads that share keys and values. The second span's loads are in flight while the first
@@ -252,7 +252,7 @@ void sum_values_of_one(float score, float m, bool sees, uint row) {
 void attend_pair(uint layer, uint task) {
   uint kv_head = task % kv_heads, span = task / kv_heads * 2u, head = kv_head * sharing + sharing - 1u;
   uint count = min(shared_position + 1u, context), spans = (count + span_positions - 1u) / span_positions;
-  SharedQuads partials = SharedQuads(place(layer, argument_partials));
+  SharedQuads partials = SharedQuads(address_of(layer, argument_partials));
   await_fresh(layer, kv_head, head, 1u);
   fetch_values(layer, kv_head, span, count, 0u, 8u);
   uint octet = span * 32u + sub, first = octet * 8u, own = first + (lane & 7u);
@@ -303,7 +303,7 @@ void attend_pair(uint layer, uint task) {
 // sums, the next subgroup for the weights of the spans, one per lane: the factors are known before the sums arrive.
 void merge_spans(uint layer, uint head) {
   uint count = min(shared_position + 1u, context), spans = (count + span_positions - 1u) / span_positions;
-  SharedQuads partials = SharedQuads(place(layer, argument_partials));
+  SharedQuads partials = SharedQuads(address_of(layer, argument_partials));
   precise float merged = 0.0, total = 0.0;
   float largest = minus_infinity;
   uint channel = sub * 32u + lane;

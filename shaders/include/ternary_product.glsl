@@ -72,14 +72,14 @@ void read_ahead(uint first, uint groups_ahead) {
 void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
   if (pair_octets != 0u) share_pairs(first_token, tokens);
   uint groups = rows / 4u, step = batches * subgroup_size, steps = (groups + step - 1u) / step;
-  uint sharers = product_parts * subgroups, place = product_part * subgroups + subgroup_index;
-  uint end = min((place + 1u) * steps / sharers * step, groups);
+  uint sharers = product_parts * subgroups, share = product_part * subgroups + subgroup_index;
+  uint end = min((share + 1u) * steps / sharers * step, groups);
   words_ahead = 0u;
   uvec2 token_factors[token_vectors];  // each lane has another token's
   if (!quantises)
     LATER_UNROLLED for (uint k = 0u; k < token_vectors; ++k) token_factors[k] =
         word_pair(factors, first_token + min(k * subgroup_size + lane, tokens - 1u));
-  for (uint first = place * steps / sharers * step; first < end; first += step) {
+  for (uint first = share * steps / sharers * step; first < end; first += step) {
     if (reads_ahead) read_ahead(first + step, step);
     ivec4 sums[most_tokens][batches];
     uint at[batches];

@@ -38,7 +38,7 @@ void keep_drafted_rows() {
 bool is_drafted(uint row, uint position) {
   return position < positions[row] && position + drafted_before[row] >= positions[row];
 }
-// What the row that computes a position exchanges of a head: of keys, or, behind these, of values.
+// What the row that computes a position exchanges of a head: of keys, or, after these, of values.
 SharedQuads drafted_quads(uint64_t exchange, uint row, uint position, uint head) {
   for (uint back = positions[row] - position; back != 0u; --back) row = rows_before[row];
   return SharedQuads(exchange + uint64_t(query_at + (row * qkv_size + q_size + head * (head_dim / 2u)) * 4u));

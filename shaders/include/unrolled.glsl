@@ -24,8 +24,8 @@ void find_lane() { vector_lane = gl_SubgroupInvocationID & (vector_width - 1u); 
     LATER_UNROLLED for (uint bit_ = 0u; bit_ < bits_; ++bit_) out_ |= binary[(number_ >> bit_) & 1u] << bit_; \
   }
 
-// The address `index` times `bytes` behind an address.
-Words behind(Words from, uint index, uint bytes) {
+// The address `index` times `bytes` after an address.
+Words at_index(Words from, uint index, uint bytes) {
   uint low, high, carried;
   umulExtended(index, bytes, high, low);
   low = uaddCarry(uvec2(from).x, low, carried);

@@ -14,7 +14,7 @@ constexpr bool rows_stand_in_order() {
 static_assert(rows_stand_in_order());
 static_assert(family_named("mixtral")->type == architecture::llama);
 static_assert(family_named("gemma3_text")->type == architecture::gemma3);
-static_assert(family_named("qwen3")->head_norms && !family_named("qwen3")->norms_behind);
+static_assert(family_named("qwen3")->head_norms && !family_named("qwen3")->norms_after);
 static_assert(family_named("qwen2")->qkv_biases && !family_named("qwen2")->head_norms);
 static_assert(family_named("qwen3_vl_text")->type == architecture::qwen3);
 static_assert(family_with(&family::gguf_names, "qwen3vl")->type == architecture::qwen3);

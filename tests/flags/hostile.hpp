@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Macros that headers of others define: Qt, windows.h and what it includes, X11, termios, and the switches by which a
-// program configures Vulkan and nlohmann/json for itself. Every header of the library is compiled behind these.
+// program configures Vulkan and nlohmann/json for itself. Every header of the library is compiled after these.
 #pragma once
 
 // Qt without QT_NO_KEYWORDS

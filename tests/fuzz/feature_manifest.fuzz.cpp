@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A feature index's manifest of any bytes either reads or throws file_error; what reads has its blocks one behind the
+// A feature index's manifest of any bytes either reads or throws file_error; what reads has its blocks one after the
 // other, as large as their vectors. Seeds: python3 tests/fuzz/seeds.py FOLDER
 #include <cstddef>
 #include <cstdint>

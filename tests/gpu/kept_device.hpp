@@ -60,7 +60,7 @@ class kept_device {
   }
   /// The intercepted function, which the replacement calls.
   template <class Function>
-  static inline std::atomic<Function> behind{nullptr};
+  static inline std::atomic<Function> after{nullptr};
 
   template <class Value>
   static void add(std::string& key, const Value* data, std::size_t count) {
@@ -80,21 +80,21 @@ class kept_device {
       all.in_use = true;
       return VK_SUCCESS;
     }
-    const VkResult result = behind<PFN_vkCreateDevice>.load()(of, info, with, made);
+    const VkResult result = after<PFN_vkCreateDevice>.load()(of, info, with, made);
     if (result == VK_SUCCESS && all.device == VK_NULL_HANDLE)
       all.instance = last_instance, all.device = *made, all.asked = key, all.in_use = true;
     return result;
   }
   static VKAPI_ATTR void VKAPI_CALL destroy_device(VkDevice which, const VkAllocationCallbacks* with) {
     if (which == the_state().device) the_state().in_use = false;
-    else behind<PFN_vkDestroyDevice>.load()(which, with);
+    else after<PFN_vkDestroyDevice>.load()(which, with);
   }
   static VKAPI_ATTR void VKAPI_CALL destroy_instance(VkInstance which, const VkAllocationCallbacks* with) {
-    if (which != the_state().instance) behind<PFN_vkDestroyInstance>.load()(which, with);
+    if (which != the_state().instance) after<PFN_vkDestroyInstance>.load()(which, with);
   }
   static VKAPI_ATTR VkResult VKAPI_CALL create_module(VkDevice on, const VkShaderModuleCreateInfo* info,
                                                       const VkAllocationCallbacks* with, VkShaderModule* made) {
-    const VkResult result = behind<PFN_vkCreateShaderModule>.load()(on, info, with, made);
+    const VkResult result = after<PFN_vkCreateShaderModule>.load()(on, info, with, made);
     if (result != VK_SUCCESS) return result;
     const std::lock_guard lock(the_state().mutex);
     the_state().modules[*made].assign(reinterpret_cast<const char*>(info->pCode), info->codeSize);
@@ -106,7 +106,7 @@ class kept_device {
       const std::lock_guard lock(the_state().mutex);
       the_state().modules.erase(which);
     }
-    behind<PFN_vkDestroyShaderModule>.load()(on, which, with);
+    after<PFN_vkDestroyShaderModule>.load()(on, which, with);
   }
   static VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice on, VkPipelineCache cache, std::uint32_t count,
                                                          const VkComputePipelineCreateInfo* infos,
@@ -134,23 +134,23 @@ class kept_device {
         return VK_SUCCESS;
       }
     }
-    const VkResult result = behind<PFN_vkCreateComputePipelines>.load()(on, cache, count, infos, with, made);
+    const VkResult result = after<PFN_vkCreateComputePipelines>.load()(on, cache, count, infos, with, made);
     if (result != VK_SUCCESS || on != all.device || count != 1) return result;
     const std::lock_guard lock(all.mutex);
     if (const auto [at, added] = all.pipelines.emplace(key, *made); !added) {  // another thread was faster
-      behind<PFN_vkDestroyPipeline>.load()(on, *made, with);
+      after<PFN_vkDestroyPipeline>.load()(on, *made, with);
       *made = at->second;
     }
     return result;
   }
   static VKAPI_ATTR void VKAPI_CALL destroy_pipeline(VkDevice on, VkPipeline which, const VkAllocationCallbacks* with) {
     if (on == the_state().device) return;
-    behind<PFN_vkDestroyPipeline>.load()(on, which, with);
+    after<PFN_vkDestroyPipeline>.load()(on, which, with);
   }
 
   template <class Function>
   static PFN_vkVoidFunction stand_before(Function mine, PFN_vkVoidFunction real) {
-    behind<Function> = reinterpret_cast<Function>(real);
+    after<Function> = reinterpret_cast<Function>(real);
     return reinterpret_cast<PFN_vkVoidFunction>(mine);
   }
   static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL entry(VkInstance instance, const char* name) {

@@ -51,9 +51,9 @@ TEST_CASE("a staging ring of no places, and copies beyond a place or a target, a
   CHECK_THROWS_AS(gpu::staging_ring(on, 0, 1), argument_error);
   gpu::staging_ring ring(on, 512, 2);
   using part = gpu::staging_ring::part;
-  const part beyond{1, 512, &store, 0}, behind{513, 0, &store, 0}, too_far{0, 512, &store, 513},
+  const part beyond{1, 512, &store, 0}, after{513, 0, &store, 0}, too_far{0, 512, &store, 513},
       right{0, 512, &store, 512};
-  for (const part& wrong : {beyond, behind, too_far}) CHECK_THROWS_AS(ring.copy(0, {&wrong, 1}), argument_error);
+  for (const part& wrong : {beyond, after, too_far}) CHECK_THROWS_AS(ring.copy(0, {&wrong, 1}), argument_error);
   CHECK(ring.slot(1).size() == 512);
   std::memset(ring.slot(1).data(), 7, 512);
   ring.copy(1, {&right, 1});

@@ -37,7 +37,7 @@ TEST_CASE("added_tokens: the longest text at a position, from left to right") {
   CHECK(cut(added_tokens(), "<a>") == "'<a>'");
 }
 
-TEST_CASE("added_tokens: white space before and behind a token belongs to it where its rule says so") {
+TEST_CASE("added_tokens: white space before and after a token belongs to it where its rule says so") {
   const added_tokens tokens(
       {{"<l>", 1}, {"<r>", 2}, {"<b>", 3}},
       {{.id = 1, .lstrip = true}, {.id = 2, .rstrip = true}, {.id = 3, .lstrip = true, .rstrip = true}});
@@ -79,7 +79,7 @@ TEST_CASE("added_tokens: a single word is not part of one") {
     CHECK(cut(tokens, touching) == "'" + std::string(touching) + "'");
 }
 
-TEST_CASE("added_tokens: normalised tokens are found in normalised text, behind all others") {
+TEST_CASE("added_tokens: normalised tokens are found in normalised text, after all others") {
   const temporary_folder folder;
   auto document = shared_json("conformance2/tokenizers/qwen2/tokenizer.json");
   const auto add = [&](int id, const char* text, bool normalized) {

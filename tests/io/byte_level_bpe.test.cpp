@@ -62,7 +62,7 @@ TEST_CASE("byte_level_bpe: the alphabet has a visible character for each byte, a
   CHECK(from_byte_alphabet("") == "");
   CHECK(from_byte_alphabet("\xC4\xA0"
                            "a\xC3\xA9") == " a\xE9");
-  // A space, a soft hyphen, a character behind the alphabet, and what is not UTF-8.
+  // A space, a soft hyphen, a character after the alphabet, and what is not UTF-8.
   for (const char* text : {" ", "a b", "\xC2\xAD", "\xC5\x84", "\xE2\x96\x81", "\xFF", "a\xC4"}) {
     CAPTURE(text);
     CHECK_FALSE(from_byte_alphabet(text));

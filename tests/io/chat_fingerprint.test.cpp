@@ -22,7 +22,7 @@ static_assert(printed_between("\n\n", '%', false, '{', false) == "\n");
 static_assert(printed_between("\n a ", '}', false, '{', false) == "\n a ");
 static_assert(printed_between(" \t\r\n a \t\r\n ", '}', true, '{', true) == "a");
 static_assert(printed_between("  ", '%', false, '%', false).empty(), "a line of its own");
-static_assert(printed_between("  ", '}', false, '%', false) == "  ", "behind a variable the line has begun");
+static_assert(printed_between("  ", '}', false, '%', false) == "  ", "after a variable the line has begun");
 static_assert(printed_between("a  ", '%', false, '%', false) == "a  ");
 static_assert(printed_between("  ", 0, false, '%', false).empty() &&
               printed_between("a\n", 0, false, 0, false) == "a" &&

@@ -32,7 +32,7 @@ TEST_CASE("check: reads all values and says how far it is", "[check]") {
   CHECK(calls == 35);
 }
 
-TEST_CASE("check: goes on behind a fault, up to as many as were asked for", "[check]") {
+TEST_CASE("check: goes on after a fault, up to as many as were asked for", "[check]") {
   const temporary_folder folder;
   gguf_image image = tiny();
   for (const char* name : {"blk.0.attn_q.weight", "blk.1.attn_q.weight", "blk.2.attn_q.weight"})
@@ -76,7 +76,7 @@ TEST_CASE("check: weights without a config are judged by themselves", "[check]")
   CHECK_FALSE(check(folder / "bad.pth").ok());
 }
 
-TEST_CASE("check: a fault keeps all that is wrong behind one line", "[check]") {
+TEST_CASE("check: a fault keeps all that is wrong after one line", "[check]") {
   const temporary_folder folder;
   gguf_image image = tiny();
   std::erase_if(image.tensors, [](const auto& tensor) { return tensor.name.starts_with("blk.1."); });

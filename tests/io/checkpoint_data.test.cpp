@@ -184,7 +184,7 @@ TEST_CASE("checkpoint_data: how a list of tensors differs from the config's is r
       text,
       ContainsSubstring("shape of blk.2.attn_norm.weight: expected [256], found [4, 64] of 3 dimensions") &&
           ContainsSubstring("shape of blk.2.attn_v.weight: expected [128, 256], found [128, 256] of 3 dimensions"));
-  // One line however many they are, and all of them behind it.
+  // One line however many they are, and all of them after it.
   image = tiny();
   image.set("bitnet-b1.58.block_count", std::uint32_t{20});
   const std::string many = refusal(image);

@@ -137,7 +137,7 @@ TEST_CASE("checkpoint_packed: damage below the checksums is refused by its place
   CHECK_THAT(with(8, std::uint32_t{2}), ContainsSubstring("offset 0x8: version of the packed file: expected " +
                                                           std::to_string(packed_layout::version) + ", found 2"));
   CHECK_THAT(with(16, std::uint64_t{sound.size() + 1}), ContainsSubstring("offset 0x10: size of the file"));
-  // An index that reaches into the weights, and one that begins behind its place.
+  // An index that reaches into the weights, and one that begins after its place.
   CHECK_THAT(with(24, std::uint64_t{index - 256}), ContainsSubstring("offset 0x18: offset of the index"));
   CHECK_THAT(with(24, std::uint64_t{index + 1}), ContainsSubstring("offset of the index"));
   CHECK_THAT(with(24, ~std::uint64_t{0}), ContainsSubstring("offset of the index"));
@@ -146,7 +146,7 @@ TEST_CASE("checkpoint_packed: damage below the checksums is refused by its place
   CHECK_THAT(with(40, std::uint8_t{1}), ContainsSubstring("reserved bytes"));
   CHECK_THAT(with(100, std::uint8_t{1}),
              ContainsSubstring("offset 0x64: padding after the header: expected 0, found 1"));
-  // Any four bytes of the index as the largest number: a count, a size, a length, a value. Those behind the
+  // Any four bytes of the index as the largest number: a count, a size, a length, a value. Those after the
   // vocabulary's end are checksums.
   for (std::size_t at = index; at + 4 <= index + size; ++at) {
     bytes file = sound;

@@ -67,7 +67,7 @@ TEST_CASE("a Granite whose gate and up are one matrix is the one that has them a
     std::vector<std::uint64_t> shape{tensor.stored.rows, tensor.stored.columns};
     if (tensor.dimensions == 1) shape.erase(shape.begin());
     order.push_back(&tensor);
-    if (name.find("up_proj") != name.npos) continue;  // its rows are behind those of gate_proj
+    if (name.find("up_proj") != name.npos) continue;  // its rows are after those of gate_proj
     if (const auto at = name.find("mlp.gate_proj"); at != name.npos)
       name.replace(at, 13, "shared_mlp.input_linear"), shape[0] *= 2;
     if (const auto at = name.find("mlp.down_proj"); at != name.npos) name.replace(at, 13, "shared_mlp.output_linear");

@@ -78,7 +78,7 @@ TEST_CASE("feature_router: written, read and routed by scores, of equal ones the
   for (auto& each : same) each.bias.assign(4, 1.f), each.weights.assign(256, 0.f);
   CHECK(io::feature_router(of.index, same).route(2, x, 1)[0].expert == 0);
   const auto features = again.features(0, chosen, 174);
-  CHECK(features.size() == 172 / 2 + 2);  // two experts' and those behind the router's
+  CHECK(features.size() == 172 / 2 + 2);  // two experts' and those after the router's
   CHECK(std::ranges::is_sorted(features));
   for (const std::uint32_t f : features) CHECK((f >= 172 || f % 4 == chosen[0].expert || f % 4 == chosen[1].expert));
   x[5] = NAN;

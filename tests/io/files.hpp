@@ -21,7 +21,7 @@ inline bytes read_bytes(const std::filesystem::path& path) {
   const auto view = std::as_bytes(std::span(text));
   return {view.begin(), view.end()};
 }
-/// An error's line and all causes behind it, a line each.
+/// An error's line and all causes after it, a line each.
 inline std::string whole_text(const intaglio::error& problem) {
   std::string out = problem.what();
   for (const std::string& line : problem.details()) out += "\n" + line;

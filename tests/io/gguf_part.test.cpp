@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t top = std::numeric_limits<std::uint64_t>::max();
 
-/// A part of a BitNet model with a vector of 3 f32 and a matrix [2, 128] of I2_S, which begins at 32 behind the header.
+/// A part of a BitNet model with a vector of 3 f32 and a matrix [2, 128] of I2_S, which begins at 32 after the header.
 gguf_image small() {
   gguf_image out;
   out.set<std::string>("general.architecture", "bitnet-b1.58");
@@ -131,7 +131,7 @@ TEST_CASE("gguf_part: bytes of a tensor at the borders of 64 bits", "[gguf]") {
            extent{dtype::q8_0, 32, 2, 68},
            extent{dtype::q8_0, half, 1, half / 16 * 17},
            extent{dtype::q8_0, half, 2, {}},
-           extent{dtype::i2_s, 128, 2, 96},  // and the scale behind them
+           extent{dtype::i2_s, 128, 2, 96},  // and the scale after them
            extent{dtype::i2_s, half, 7, half / 4 * 7 + 32},
            extent{dtype::i2_s, half, 8, {}},
            extent{dtype::i2_s, 128, top / 32, {}},  // but for the scale they would fit

@@ -115,9 +115,9 @@ TEST_CASE("hf_config: encoders state what BERT and Nomic's BERT are made of") {
   for (const char* name : {"xlm-roberta", "roberta"}) {
     std::string own = bert;
     own.replace(own.find(R"("bert")") + 1, 4, name);
-    const auto behind = read(own + R"(,"pad_token_id":3})"), usual = read(own + "}");
-    CHECK((behind.warnings.empty() && behind.config.model_type == architecture::bert));
-    CHECK((behind.position_offset == 4 && behind.config.max_position_embeddings == 316));
+    const auto after = read(own + R"(,"pad_token_id":3})"), usual = read(own + "}");
+    CHECK((after.warnings.empty() && after.config.model_type == architecture::bert));
+    CHECK((after.position_offset == 4 && after.config.max_position_embeddings == 316));
     CHECK((usual.position_offset == 2 && usual.config.max_position_embeddings == 318));
     CHECK_THAT(refusal(own + R"(,"pad_token_id":319})"), ContainsSubstring("pad_token_id: expected an id whose"));
   }

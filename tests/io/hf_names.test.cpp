@@ -151,7 +151,7 @@ TEST_CASE("hf_names: a GGUF name goes back to the one it came from") {
       continue;
     }
     for (const auto& [hf, gguf] : hf_parts(of)) {
-      if (!of.norms_behind && hf == "pre_feedforward_layernorm") continue;  // read as the same, written otherwise
+      if (!of.norms_after && hf == "pre_feedforward_layernorm") continue;  // read as the same, written otherwise
       for (const char* end : {".weight", ".bias"}) { check_back("model.layers.17." + std::string(hf) + end, family); }
     }
     const char* const last_norm = of.embedding_norm ? "model.embedding_norm.weight" : "model.norm.weight";

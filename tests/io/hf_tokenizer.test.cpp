@@ -123,7 +123,7 @@ TEST_CASE("a template may end a text with another token than the config's eos, w
   std::filesystem::copy_file(shared("models/fable-bitnet/tokenizer_config.json"), folder / "tokenizer_config.json");
   json document = shared_json("models/fable-bitnet/tokenizer.json");
   auto& single = document["post_processor"]["processors"][1]["single"];
-  single.push_back(single[0]);  // the token in front of a text behind it too
+  single.push_back(single[0]);  // the token in front of a text after it too
   write_text(folder / "tokenizer.json", document.dump());
   const auto found = io::vocabulary_from_hf_directory(folder.path());
   CHECK(found.add_eos == true);
@@ -300,7 +300,7 @@ TEST_CASE("the other accepted forms") {
       merge = json::array({text.substr(0, text.find(' ', 1)), text.substr(text.find(' ', 1) + 1)});
     }
   CHECK(parse(pairs.dump()).merges == parse(sound().dump()).merges);
-  // EOS behind the text.
+  // EOS after the text.
   json ended = sound();
   auto& single = ended["post_processor"]["processors"][1]["single"];
   single.push_back(single[0]);

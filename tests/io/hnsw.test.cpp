@@ -82,7 +82,7 @@ TEST_CASE("hnsw: links that were written and read search alike, over changed vec
     for (std::size_t i = 0; i < 10; ++i) CHECK((one[i].feature == other[i].feature && one[i].score == -other[i].score));
   }
   CHECK(made.nearest(std::span(x).first(width), 1000).size() > 250);
-  // A removed feature scores 0; one behind the graph's is not found.
+  // A removed feature scores 0; one after the graph's is not found.
   const auto nearest = made.nearest(std::span(x).first(width), 1)[0].feature;
   std::fill_n(gate.begin() + static_cast<std::ptrdiff_t>(nearest * width), width, 0.f);
   gate.resize(width * (features + 1), 100.f);

@@ -50,7 +50,7 @@ int child(Body&& body) {
 
 }  // namespace
 
-TEST_CASE("leased_mapping: the file's bytes at any alignment, and zeros behind them", "[leased_mapping]") {
+TEST_CASE("leased_mapping: the file's bytes at any alignment, and zeros after them", "[leased_mapping]") {
   const temporary_folder folder;
   const bytes content = pages(70'000);
   const auto path = write_bytes(folder / "file", content);

@@ -114,7 +114,7 @@ TEST_CASE("lora_adapter: no adapter, another model's, and tensors without a plac
   CHECK(refusal(path, base()) == "accepted");
 }
 
-TEST_CASE("lora_choice: a file, and a scale behind its last colon") {
+TEST_CASE("lora_choice: a file, and a scale after its last colon") {
   const auto check = [](const char* text, const char* file, float scale) {
     const io::lora_choice found(text);
     CHECK(found.file == file);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Packed files in memory: damage with corrected checksums, so that the checks behind the checksums run.
+// Packed files in memory: damage with corrected checksums, so that the checks after the checksums run.
 #pragma once
 
 #include <cstddef>

@@ -126,7 +126,7 @@ TEST_CASE("packed image: chunks are checked in place from where they begin", "[p
   CHECK_NOTHROW(made.image.expect(made.large, 0, 0, made.large.bytes, made.bytes));
 }
 
-TEST_CASE("packed image: what is behind a copy is zeros", "[packed]") {
+TEST_CASE("packed image: what is after a copy is zeros", "[packed]") {
   example made;
   CHECK_NOTHROW(made.image.expect_padding(made.small, 0));
   CHECK_NOTHROW(made.image.expect_padding(made.large, 1));

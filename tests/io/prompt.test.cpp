@@ -8,7 +8,7 @@ using io::encode_prompt;
 using io::prompt_markup;
 using ids = std::vector<std::int32_t>;
 
-TEST_CASE("control tokens of a ready-made prompt are read, behind one BOS") {
+TEST_CASE("control tokens of a ready-made prompt are read, after one BOS") {
   const io::tokenizer tokens(small_byte_level());
   REQUIRE(tokens.adds_bos());
   CHECK(encode_prompt(tokens, "hello<|eot_id|>") == ids{261, 259, 263});
@@ -44,7 +44,7 @@ TEST_CASE("BOS and EOS may be the same token") {
   CHECK(encode_prompt(tokens, "<|begin_of_text|>hello<|begin_of_text|>") == ids{261, 259, 261});
 }
 
-TEST_CASE("the pieces of a SentencePiece prompt begin as they do behind an added BOS") {
+TEST_CASE("the pieces of a SentencePiece prompt begin as they do after an added BOS") {
   const io::tokenizer tokens(small_sentencepiece());
   CHECK(encode_prompt(tokens, "<s>hello") == encode_prompt(tokens, "hello"));
   CHECK(encode_prompt(tokens, "hello").front() == 1);

@@ -51,7 +51,7 @@ TEST_CASE("sentencepiece_bpe: words are merged one by one unless a token crosses
   const auto found = across.encode("o hel");
   CHECK(std::count(found.begin(), found.end(), first_added) == 1);
   CHECK(across.decode(found) == "o hel");
-  // Also behind a longer word, and at any index in the vocabulary.
+  // Also after a longer word, and at any index in the vocabulary.
   const tokenizer longer(with({{"hello\xE2\x96\x81h", 1}, {"elo", 1}}));
   CHECK(longer.decode(longer.encode("hello hello elo")) == "hello hello elo");
   CHECK(longer.encode("elo").back() == first_added + 1);
@@ -73,7 +73,7 @@ TEST_CASE("sentencepiece_bpe: the space in front of a text, always, once or neve
   CHECK(tokenizer(file).encode("hel") == ids{262});
   CHECK(tokenizer(file).encode(" hel") == ids{262});
   CHECK(tokenizer(file).encode("\xE2\x96\x81hel") == ids{262});
-  CHECK(tokenizer(file).encode("</s>hel", {.parse_special = true}) == ids{2, 265, 260});  // not behind another token
+  CHECK(tokenizer(file).encode("</s>hel", {.parse_special = true}) == ids{2, 265, 260});  // not after another token
   file.add_space_prefix = false;
   CHECK(tokenizer(file).encode("hel") == ids{265, 260});
   CHECK(tokenizer(file).decode(ids{262}) == " hel");

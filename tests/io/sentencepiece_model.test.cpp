@@ -27,7 +27,7 @@ std::string field(unsigned number, std::string_view text) {
 std::string piece(std::string_view text, unsigned type, float score) {
   return field(1, field(1, text) + varint(2 << 3 | 5) + packed(score) + field(3, type));
 }
-/// A model of BPE with byte fallback: two pieces, and fields of both specs behind the usual ones.
+/// A model of BPE with byte fallback: two pieces, and fields of both specs after the usual ones.
 std::string model_with(const std::string& trainer, const std::string& normalizer) {
   return piece("<unk>", 2, 0) + piece("a", 1, -1) + field(2, field(3, 2) + field(35, 1) + trainer) +
          field(3, field(1, "identity") + field(4, std::uint64_t{0}) + normalizer);

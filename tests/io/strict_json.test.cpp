@@ -16,7 +16,7 @@ TEST_CASE("strict_json: values by place, or a sentence with the place", "[json]"
   strict_json document("file.json");
   document.read_text(
       R"({"text":"a","yes":true,"count":7,"less":-7,"real":0.5,"none":null,"list":[1,{"x":"y"}],"object":{}})");
-  const json_place root(document.path(), "", &document.root());
+  const located_json root(document.path(), "", &document.root());
   CHECK(root["text"].text() == "a");
   CHECK(root["text"].text_or("b") == "a");
   CHECK(root["absent"].text_or("b") == "b");
@@ -64,7 +64,7 @@ TEST_CASE("strict_json: a document of one value, or none at all", "[json]") {
 TEST_CASE("strict_json: infinities by Python's name are numbers that no float reaches", "[json]") {
   strict_json document("file.json");
   document.read_text(R"({"limit":[0.0, Infinity,-Infinity],"Infinity":"Infinity \" Infinity"})");
-  const json_place root(document.path(), "", &document.root());
+  const located_json root(document.path(), "", &document.root());
   const auto limit = root["limit"].elements();
   CHECK((limit[0].real() == 0 && limit[1].real() == std::numeric_limits<float>::infinity() &&
          limit[2].real() == -std::numeric_limits<float>::infinity()));

@@ -208,7 +208,7 @@ TEST_CASE("a user cannot type markup that a file calls user-defined") {
   CHECK(typed.back() == 265);
 }
 
-TEST_CASE("rows of the embedding behind the last token are ids without a text") {
+TEST_CASE("rows of the embedding after the last token are ids without a text") {
   const tokenizer model(small_byte_level(), 270);
   CHECK(model.size() == 264);
   for (const std::int32_t id : {264, 269}) {

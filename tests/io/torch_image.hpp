@@ -72,7 +72,7 @@ struct zip_image {
     std::uint16_t needed = 20, header_needed = 20;  ///< version of ZIP
   };
   std::vector<member> members;
-  std::string front, behind, comment;
+  std::string front, after, comment;
   std::int64_t count = -1, directory_offset = -1, directory_bytes = -1;
   bool zip64 = false;
   std::uint16_t zip64_needed = 45;
@@ -125,7 +125,7 @@ struct zip_image {
     const auto narrow = static_cast<std::uint16_t>(zip64 ? 0xFFFF : entries);
     out += packed(narrow) + packed(narrow) + packed(static_cast<std::uint32_t>(zip64 ? 0xFFFFFFFF : bytes)) +
            packed(static_cast<std::uint32_t>(zip64 ? 0xFFFFFFFF : offset));
-    return out + packed(static_cast<std::uint16_t>(comment.size())) + comment + behind;
+    return out + packed(static_cast<std::uint16_t>(comment.size())) + comment + after;
   }
   bytes build() const {
     const std::string all = text();

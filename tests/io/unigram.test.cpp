@@ -197,7 +197,7 @@ TEST_CASE("Unigram finds the best of all ways to write a text", "[io]") {
       std::string text, again;
       for (std::size_t left = 1 + random() % 8; left != 0; --left) text.push_back("abc"[random() % 3]);
       float best = -1e9f, found = 0;
-      for (std::uint32_t cuts = 0; cuts < 1u << (text.size() - 1); ++cuts) {  // bit i: a token ends behind byte i
+      for (std::uint32_t cuts = 0; cuts < 1u << (text.size() - 1); ++cuts) {  // bit i: a token ends after byte i
         float sum = 0;
         for (std::size_t begin = 0, end = 1; end <= text.size(); ++end) {
           if (end < text.size() && (cuts >> (end - 1) & 1) == 0) continue;

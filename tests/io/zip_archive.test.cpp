@@ -47,7 +47,7 @@ TEST_CASE("zip_archive: members and where their bytes are, in both widths") {
   }
 }
 
-TEST_CASE("zip_archive: sizes behind the data leave zeros in the header") {
+TEST_CASE("zip_archive: sizes after the data leave zeros in the header") {
   zip_image image = sound();
   std::string file = image.text();
   const auto header = file.find("PK\x03\x04", 40);
@@ -61,7 +61,7 @@ TEST_CASE("zip_archive: sizes behind the data leave zeros in the header") {
 TEST_CASE("zip_archive: what a checkpoint has no need of is refused") {
   using edit = void (*)(zip_image&);
   const std::vector<std::pair<edit, std::string>> wrong{
-      {[](zip_image& i) { i.behind = "x"; }, "no end of a ZIP directory at the end of the file (download cut short?)"},
+      {[](zip_image& i) { i.after = "x"; }, "no end of a ZIP directory at the end of the file (download cut short?)"},
       {[](zip_image& i) { i.comment = "hello"; }, "no end of a ZIP directory"},
       {[](zip_image& i) { i.front = "#!/bin/sh\n"; }, "bytes in front of the first member: expected none, found 10"},
       {[](zip_image& i) { i.count = 2; }, "bytes after the last member of the ZIP directory"},

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_fragments_emulated_source_hash = 0x34f96659ff5ee826ULL;
+inline constexpr unsigned long long attention_fragments_emulated_source_hash = 0x015b16ea189ff9bfULL;
 alignas(4) inline constexpr char attention_fragments_emulated_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\337\31\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\11\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0"
     "\21\0\2\0\343\24\0\0\13\0\6\0\12\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\13\0\5\0\0\0\15\0\0"

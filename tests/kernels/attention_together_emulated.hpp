@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_together_emulated_source_hash = 0x26e8fa3f17407a3aULL;
+inline constexpr unsigned long long attention_together_emulated_source_hash = 0x481b2325f21d832dULL;
 alignas(4) inline constexpr char attention_together_emulated_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\21@\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0\0"
     "\13\0\6\0\13\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\22\0\5\0\0\0\16\0\0\0main\0\0\0\0\324\1"

@@ -32,7 +32,7 @@ TEST_CASE("every key and every value has an element of its own, and all elements
 }
 
 TEST_CASE(
-    "eight channels of a key are neighbours, and behind them those of the next position; a value's channels are all "
+    "eight channels of a key are neighbours, and after them those of the next position; a value's channels are all "
     "neighbours") {
   constexpr std::uint32_t head_dim = 64, context = 40;
   for (const std::uint32_t position : {0u, 6u, 17u})

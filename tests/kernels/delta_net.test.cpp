@@ -54,7 +54,7 @@ void run(kernel_device& on, const shape& of, const delta_net_config& sizes, std:
          {sizes.value_heads * parts, batch.rows, 1});
 }
 
-/// What came out is what was expected, what is behind it is untouched, and the states are `kept`.
+/// What came out is what was expected, what is after it is untouched, and the states are `kept`.
 void check_came_out(kernel_device& on, const guarded_buffer& out, const std::vector<std::uint32_t>& untouched,
                     const std::vector<float>& expected, const guarded_buffer& states, const std::vector<float>& kept) {
   const auto found = out.read<float>();
@@ -159,7 +159,7 @@ TEST_CASE("delta_net of a batch takes a token of each slot that runs, with its s
              shift = random.floats(heads, -2, 2);
   auto kept = random.floats(std::size_t{slots} * apart, -1, 1);
   const auto before = kept;
-  const slots_of_batch batch({0, 5, 9, 2}, rows, 1);  // the second does not run, the last is behind the rows
+  const slots_of_batch batch({0, 5, 9, 2}, rows, 1);  // the second does not run, the last is after the rows
   std::vector<float> expected(rows * values);
   for (const std::uint32_t slot : {0u, 2u})
     reference::delta_net(sizes, {heads, 2}, std::span(qkv).subspan(slot * wide, wide),
@@ -264,7 +264,7 @@ TEST_CASE("delta_net by Mamba-2's rule takes a token of each slot that runs, wit
   const std::size_t values = problem.sizes.value_size();
   auto kept = random.floats(std::size_t{slots} * apart, -1, 1);
   const auto before = kept;
-  const slots_of_batch batch({0, 5, 9, 2}, rows, 1);  // the second does not run, the last is behind the rows
+  const slots_of_batch batch({0, 5, 9, 2}, rows, 1);  // the second does not run, the last is after the rows
   std::vector<float> expected(rows * values);
   for (const std::uint32_t slot : {0u, 2u})
     problem.expect(slot, 1, batch.positions[slot], std::span(kept).subspan(slot * std::size_t{apart}, own), expected);

@@ -42,7 +42,7 @@ TEST_CASE("embed: rows of positions and of kinds of text are added") {
   const bool placed = GENERATE(false, true);
   const auto table = random_weight(random, kernels::codec::f32, kernels::row_order::plain(vocab), width);
   const auto places = random.floats(positions * width, -2, 2), of_kinds = random.floats(2 * width, -2, 2);
-  auto state = fresh_state(6, max_tokens, max_tokens, context);  // the last tokens are behind the last position
+  auto state = fresh_state(6, max_tokens, max_tokens, context);  // the last tokens are after the last position
   state[kernels::state::second_text] = second;
   for (std::uint32_t t = 0; t < max_tokens; ++t) state[kernels::state::tokens + t] = 7 * t;
   std::vector<float> expected(std::size_t{max_tokens} * width);

@@ -39,7 +39,7 @@ struct problem {
 };
 
 struct outcome {
-  std::vector<float> bounds, logits;  ///< behind the first step, behind the second
+  std::vector<float> bounds, logits;  ///< after the first step, after the second
   std::vector<float> lowest;          ///< the workgroups' largest lower bounds
   std::uint32_t token = 0;
 };

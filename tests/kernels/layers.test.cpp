@@ -27,7 +27,7 @@ TEST_CASE("a task of a batch's attention has heads that share a key, and slices 
 
 TEST_CASE("the upper word of a product with a reciprocal is the quotient by which eight columns find their scale",
           "[kernels][resident]") {
-  // As shaders/include/batch_x.glsl does; each quotient's last octet, behind which the next one begins.
+  // As shaders/include/batch_x.glsl does; each quotient's last octet, after which the next one begins.
   for (const std::uint32_t parts : {1u, 64u, 128u, layers_batch::most_parts})
     for (std::uint32_t octets = 2; octets <= layers_batch::most_columns / 8; ++octets) {
       const std::uint64_t reciprocal = 0xffffffffu / octets + 1u;

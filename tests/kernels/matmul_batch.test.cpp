@@ -55,7 +55,7 @@ product_result run(kernel_device& on, const matmul_problem& p, std::uint32_t til
 TEST_CASE("matmul_batch: every codec of blocks in both modules gives the reference's bits, in tiles of tokens",
           "[dear]") {
   kernel_device on;
-  const codec type = all_codecs[GENERATE(range(std::size_t{3}, all_codecs.size()))];  // behind the dense ones
+  const codec type = all_codecs[GENERATE(range(std::size_t{3}, all_codecs.size()))];  // after the dense ones
   on.integer_dot = GENERATE(true, false);
   random_numbers random(31);
   const matmul_problem p = matmul_problem::make(random, {.columns = 1536, .rows = 24, .codec = type}, 5, 8);

@@ -139,7 +139,7 @@ TEST_CASE("matmul_chunk: every codec in every module, a tile of tokens that is n
   }
 }
 
-TEST_CASE("matmul_chunk: every epilogue behind a norm") {
+TEST_CASE("matmul_chunk: every epilogue after a norm") {
   kernel_device on;
   for (const auto& each : runtime::usable_classes(on.device())) {
     const kernels::demands offers = each.offers();

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_chunk_emulated_source_hash = 0x174631eb1584e5feULL;
+inline constexpr unsigned long long matmul_chunk_emulated_source_hash = 0xad71cff301477921ULL;
 alignas(4) inline constexpr char matmul_chunk_emulated_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\230\226\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\11\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\15"
     "\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\13\0\5\0\0\0\20\0\0\0main\0\0\0\0\212\6\0\0\37\12\0"

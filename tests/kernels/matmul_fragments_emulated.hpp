@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_fragments_emulated_source_hash = 0xc4939503c51cc230ULL;
+inline constexpr unsigned long long matmul_fragments_emulated_source_hash = 0xa9ab744eafdb3eafULL;
 alignas(4) inline constexpr char matmul_fragments_emulated_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\357U\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\11\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0\343\24"
     "\0\0\13\0\6\0\16\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\13\0\5\0\0\0\21\0\0\0main\0\0\0\0G\6"

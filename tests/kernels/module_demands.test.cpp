@@ -179,9 +179,9 @@ static_assert(chosen_by(170, 5, 5) == 5 && chosen_by(171, 5, 5) == 1 && chosen_b
 static_assert(chosen_by(174, 5, 5) == 5 && chosen_by(176, 5, 5) == 1 && chosen_by(178, 5, 5) == 5);
 static_assert(chosen_by(177, 0 - 1u, 5) == 5 && chosen_by(176, 0 - 1u, 5) == 1, "signed and unsigned differ");
 
-/// Bytes of one variable of a type that `declare` makes under the id `type`, behind a variable of 4 bytes.
+/// Bytes of one variable of a type that `declare` makes under the id `type`, after a variable of 4 bytes.
 template <class Declare>
-constexpr std::uint64_t bytes_behind_four(Declare declare) {
+constexpr std::uint64_t bytes_after_four(Declare declare) {
   return with_constants(u32,
                         [&](assembly& to) {
                           declare(to);
@@ -190,15 +190,15 @@ constexpr std::uint64_t bytes_behind_four(Declare declare) {
       .read()
       .shared_memory_bytes;
 }
-static_assert(bytes_behind_four([](assembly& to) { to(23, {type, f32, 2}); }) == 16, "vec2 begins at 8");
-static_assert(bytes_behind_four([](assembly& to) { to(23, {type, f32, 3}); }) == 28, "vec3 begins at 16");
-static_assert(bytes_behind_four([](assembly& to) { to(23, {type, f32, 4}); }) == 32, "vec4 begins at 16");
-static_assert(bytes_behind_four([](assembly& to) { to(23, {7, f32, 3})(28, {type, 7, a}); }) == 16 + 7 * 16);
-static_assert(bytes_behind_four([](assembly& to) { to(23, {7, f32, 2})(24, {type, 7, 3}); }) == 8 + 3 * 8);
-static_assert(bytes_behind_four([](assembly& to) { to(28, {type, boolean, b}); }) == 4 + 3 * 4, "a bool takes 4 bytes");
-static_assert(bytes_behind_four([](assembly& to) { to(21, {type, 16, 0}); }) == 6);
-static_assert(bytes_behind_four([](assembly& to) { to(32, {type, 5349, f32}); }) == 16, "an address takes 8 bytes");
-static_assert(bytes_behind_four([](assembly& to) { to(23, {7, f32, 4})(30, {type, f32, 7, f32}); }) == 16 + 48);
+static_assert(bytes_after_four([](assembly& to) { to(23, {type, f32, 2}); }) == 16, "vec2 begins at 8");
+static_assert(bytes_after_four([](assembly& to) { to(23, {type, f32, 3}); }) == 28, "vec3 begins at 16");
+static_assert(bytes_after_four([](assembly& to) { to(23, {type, f32, 4}); }) == 32, "vec4 begins at 16");
+static_assert(bytes_after_four([](assembly& to) { to(23, {7, f32, 3})(28, {type, 7, a}); }) == 16 + 7 * 16);
+static_assert(bytes_after_four([](assembly& to) { to(23, {7, f32, 2})(24, {type, 7, 3}); }) == 8 + 3 * 8);
+static_assert(bytes_after_four([](assembly& to) { to(28, {type, boolean, b}); }) == 4 + 3 * 4, "a bool takes 4 bytes");
+static_assert(bytes_after_four([](assembly& to) { to(21, {type, 16, 0}); }) == 6);
+static_assert(bytes_after_four([](assembly& to) { to(32, {type, 5349, f32}); }) == 16, "an address takes 8 bytes");
+static_assert(bytes_after_four([](assembly& to) { to(23, {7, f32, 4})(30, {type, f32, 7, f32}); }) == 16 + 48);
 
 }  // namespace
 

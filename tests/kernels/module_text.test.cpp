@@ -28,7 +28,7 @@ TEST_CASE("numbers are spelled by five bits a character") {
 }
 
 TEST_CASE("instructions are encoded by how they begin and by the distance of their ids") {
-  // Beginnings: OpLoad of three words with type 7, and OpFunctionEnd. Then two of the first, 12 and the id behind it.
+  // Beginnings: OpLoad of three words with type 7, and OpFunctionEnd. Then two of the first, 12 and the id after it.
   std::vector<std::uint32_t> out;
   kernels::instruction_reader read(100, out);
   for (const std::uint64_t number : {2u, 3u, 2u * 61 + 1, 7u, 1u, 2u * 56, 0u, 2u * 12, 0u, 2u * 0 + 1, 1u})

@@ -40,6 +40,6 @@ TEST_CASE("gates are beside their up rows, and the two rows of a rotated pair be
   for (std::uint32_t at = 0; at < 24; ++at) CHECK(pairs(at) == source_row{at < 16 ? 0u : 1u, at < 16 ? at : at - 16});
   for (std::uint32_t at = 24; at < 32; ++at) CHECK(pairs(at) == halves(at));
 
-  constexpr row_order behind = row_order::stacked(16, 8);
-  static_assert(behind(15) == source_row{0, 15} && behind(16) == source_row{1, 0} && behind(24) == source_row{2, 0});
+  constexpr row_order after = row_order::stacked(16, 8);
+  static_assert(after(15) == source_row{0, 15} && after(16) == source_row{1, 0} && after(24) == source_row{2, 0});
 }

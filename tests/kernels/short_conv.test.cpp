@@ -49,7 +49,7 @@ TEST_CASE("short_conv of a batch takes a token of each slot that runs, with what
              weight = random.floats(std::size_t{width} * taps, -2, 2);
   auto kept = random.floats(std::size_t{slots} * apart, -3, 3);
   const auto before = kept;
-  const slots_of_batch batch({0, 5, 9, 2}, rows, 1);  // the second does not run, the last is behind the rows
+  const slots_of_batch batch({0, 5, 9, 2}, rows, 1);  // the second does not run, the last is after the rows
   std::vector<float> expected(std::size_t{rows} * width);
   for (const std::uint32_t slot : {0u, 2u})
     reference::short_conv({width, taps, multiplied}, std::span(input).subspan(slot * wide, wide), weight,

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_fragments_emulated_source_hash = 0x89f88737c02c69b3ULL;
+inline constexpr unsigned long long ternary_fragments_emulated_source_hash = 0x5809e6629cbd7955ULL;
 alignas(4) inline constexpr char ternary_fragments_emulated_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\251\22\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\10"
     "\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\13\0\5\0\0\0\13\0\0\0main\0\0\0\0#\3\0\0\265\4\0\0"

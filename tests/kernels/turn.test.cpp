@@ -62,22 +62,21 @@ const turn_case turn_cases[] = {
             .norms = kernels::turn_norms::each_head,
             .v_norm = true}),
      5},
-    {stacked(
-         {.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 20, .norms = kernels::turn_norms::each_head_behind}),
+    {stacked({.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 20, .norms = kernels::turn_norms::each_head_after}),
      18},
     {apart({.heads = 2,
             .kv_heads = 1,
             .head_dim = 96,
             .context = 64,
             .ring = true,
-            .norms = kernels::turn_norms::each_head_behind}),
+            .norms = kernels::turn_norms::each_head_after}),
      70, true},
     {stacked({.heads = 2,
               .kv_heads = 2,
               .head_dim = 128,
               .context = 20,
               .cache_element = kernels::element::q8_0,
-              .norms = kernels::turn_norms::each_head_behind}),
+              .norms = kernels::turn_norms::each_head_after}),
      7},
     {stacked({.heads = 4, .kv_heads = 2, .head_dim = 128, .context = 20, .cache_element = kernels::element::q8_0}), 7},
     {stacked({.heads = 2,
@@ -116,7 +115,7 @@ TEST_CASE("turn: heads biased, normalised and rotated, keys and values in their 
     std::vector<std::byte> values(kernels::value_cache_bytes(shape.cache_element, shape.kv_heads, d, shape.context),
                                   poison);
     std::vector<float> expected(std::size_t{tokens} * q_size);
-    // Stacked: k and v stand behind q in each row, so that three places of one value are given as three values.
+    // Stacked: k and v stand after q in each row, so that three places of one value are given as three values.
     reference::turn_inputs in{{x[0], x[1], x[2]}};
     if (is_stacked)
       in.qkv = {x[0], std::span<const float>(x[0]).subspan(q_size),
@@ -177,7 +176,7 @@ TEST_CASE("norm_add: the normalised input on top of what is there, of the tokens
   CHECK_SAME(on, output.read<float>(), expected);
 }
 
-TEST_CASE("norm_add: heads for themselves, or the sum times a number behind the norm's weight") {
+TEST_CASE("norm_add: heads for themselves, or the sum times a number after the norm's weight") {
   kernel_device on;
   random_numbers random(34);
   constexpr std::uint32_t tokens = 3, width = 64;
@@ -247,7 +246,7 @@ TEST_CASE("rms_norm: the normalised input of the tokens of the pass") {
   CHECK_SAME(on, output.read<float>(), expected);
 }
 
-TEST_CASE("turn: rotated channels behind those of a latent vector, which is the value too") {
+TEST_CASE("turn: rotated channels after those of a latent vector, which is the value too") {
   kernel_device on;
   on.fixed_width = GENERATE(true, false);
   random_numbers random(36);

@@ -23,7 +23,7 @@ static_assert(in_layer(1, 4095) == 4096 * position_bytes + 2 * 2560 * 4);
 static_assert(in_layer(3, 0) == two_b.decode.period[3].weight_bytes + 2560 * 4 + 6912 * 4);
 static_assert(in_layer(3, 0) == in_layer(3, 4000));
 
-// A token of 2B behind 128: the weights, the cache, and not a percent besides. What rises here costs every token.
+// A token of 2B after 128: the weights, the cache, and not a percent besides. What rises here costs every token.
 constexpr std::uint64_t token = plan::bytes_moved(two_b, two_b.decode, 128, 1);
 constexpr std::uint64_t needed = two_b.decode.weight_bytes() + 30 * 130 * position_bytes;
 static_assert(token > needed && token < needed + needed / 100);

@@ -76,7 +76,7 @@ void check_batch(const plan::planned& made) {
     CHECK(each.bytes % 4 == 0);
     CHECK(each.written <= each.read);
   }
-  // A writer behind its reader, and a range that ends inside of a word.
+  // A writer after its reader, and a range that ends inside of a word.
   const auto refuses = [&](std::size_t which, auto&& change) {
     kernels::exchange_ranges other;
     for (std::size_t i = 0; i < ranges.all().size(); ++i) {
@@ -106,7 +106,7 @@ void check_batch(const plan::planned& made) {
   }
 }
 
-/// A writer behind its reader: steps of a layer in another order, and one that waits for what a later one writes.
+/// A writer after its reader: steps of a layer in another order, and one that waits for what a later one writes.
 void check_order(const plan::table& table) {
   const plan::sequence& one = table.resident_decode;
   const plan::dispatch& all = one.resident[0];
@@ -241,7 +241,7 @@ TEST_CASE("what a batch's workgroups exchange is proven, in the shader's order a
     return names;
   };
   CHECK(names_of(rows_normed) == places_of("layers_rows.comp", true));
-  CHECK(names_of(few) == without(places_of("layers_rows.comp", false), 2));  // squares of norms behind sublayers
+  CHECK(names_of(few) == without(places_of("layers_rows.comp", false), 2));  // squares of norms after sublayers
   CHECK(names_of(batch_normed) == places_of("layers_batch.comp", true));
   CHECK(names_of(many) == places_of("layers_batch.comp", false));
   CHECK(names_of(ternary) == places_of("layers_ternary_rows.comp", false));

@@ -120,7 +120,7 @@ TEST_CASE("the stream is not overwritten while a norm of it is still to be compu
 }
 
 TEST_CASE("the stream is not overwritten between a product and its sum", "[plan][fuse]") {
-  // Product a is in front of what reads the stream, its sum with the stream behind it.
+  // Product a is in front of what reads the stream, its sum with the stream after it.
   const auto expect_refused = [](auto values) {
     text<256> failure;
     (void)fused(
@@ -134,7 +134,7 @@ TEST_CASE("the stream is not overwritten between a product and its sum", "[plan]
   const auto product = [](ir::trace& t, ir::value_id in, std::string_view name) {
     return t.matmul(in, name, 256, 256, ternary);
   };
-  // b's own norm reads the stream behind a
+  // b's own norm reads the stream after a
   expect_refused([&](ir::trace& t, ir::value_id x) {
     const auto a = product(t, t.quantize(t.rms_norm(x, "n1.weight", 1e-5f), "n1"), "a.weight");
     return std::pair{a, product(t, t.quantize(t.rms_norm(x, "n2.weight", 1e-5f), "n2"), "b.weight")};

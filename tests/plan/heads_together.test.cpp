@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which plans decode behind long contexts with heads together, from where on, and by which workgroups.
+// Which plans decode after long contexts with heads together, from where on, and by which workgroups.
 #include "intaglio/plan/heads_together.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -12,7 +12,7 @@
 
 using namespace intaglio;
 
-TEST_CASE("decode behind long contexts: the chain but for attention, whose heads share workgroups", "[plan]") {
+TEST_CASE("decode after long contexts: the chain but for attention, whose heads share workgroups", "[plan]") {
   const plan::planned made = plan::planned::of<models::mistral_7b<dtype::q8_0>>(plan::profiles::portable, 16384);
   for (const plan::device_class* of : plan::classes::gpus) {
     INFO(of->name);

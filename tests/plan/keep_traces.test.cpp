@@ -51,7 +51,7 @@ void expect_same_but_for_it(const plan::table& traced, const plan::table& plain,
 
 }  // namespace
 
-TEST_CASE("keep_traces: one dispatch more behind the layers, and what it reads of each layer kept apart") {
+TEST_CASE("keep_traces: one dispatch more after the layers, and what it reads of each layer kept apart") {
   const plan::profile& gpu = plan::profiles::portable;
   const auto dense = plan::planned::of<stories<graph::gated_ffn>>(gpu, 64),
              traced = plan::planned::of<stories<graph::traced<32>::ffn>>(gpu, 64);
@@ -79,7 +79,7 @@ TEST_CASE("keep_traces: one dispatch more behind the layers, and what it reads o
 
 TEST_CASE(
     "keep_traces: of a sparse walk the choice; of both kinds of Gemma 3's layers in one place; of BitNet the values "
-    "behind its norm") {
+    "after its norm") {
   const plan::profile& cpu = plan::profiles::cpu;
   const auto sparse = plan::planned::of<stories<graph::traced_walk<20, 16>::ffn>>(cpu, 64);
   expect_same_but_for_it(sparse.table(), plan::planned::of<stories<graph::sparse_walk<16>::ffn>>(cpu, 64).table());

@@ -84,9 +84,9 @@ TEST_CASE("the modules of 2B find room in the shared memory of a workgroup", "[p
                                          kernels::given<&kernels::layers_kernel::constants::head_dim>(128),
                                          kernels::given<&kernels::layers_kernel::constants::heads>(20),
                                          kernels::given<&kernels::layers_kernel::constants::ffns_before>(0),
-                                         kernels::given<&kernels::layers_kernel::constants::ffns_behind>(1)});
+                                         kernels::given<&kernels::layers_kernel::constants::ffns_after>(1)});
   };
-  // Input and what is read behind it, sums, largest, tasks, addresses and scales of 30 layers, rotations, attention's
+  // Input and what is read after it, sums, largest, tasks, addresses and scales of 30 layers, rotations, attention's
   // sums, the fresh query, key and value, the residual.
   const auto declared = [](std::uint64_t input, std::uint64_t attention) {
     return input + 128 * 4 + 32 * 4 + 32 * 4 + 16 * 16 + 5 * 24 + 4 * 32 * 8 + 30 * (21 * 8 + 12 * 4) + 64 * 8 +

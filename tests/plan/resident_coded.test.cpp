@@ -64,10 +64,10 @@ TEST_CASE("a Llama's resident dispatch", "[plan][resident]") {
   prologue[0].accesses[prologue[0].access_count - 1u].bytes -= 16;
   broken.resident_decode.prologue = prologue;
   CHECK_THAT(std::string(plan::verify(broken).view()), ContainsSubstring("to be made blank beside the embedding"));
-  std::uint64_t behind = 0;
-  for (const auto& d : one.epilogue) behind += plan::bytes_moved(t, one, d, 100, 1);
+  std::uint64_t after = 0;
+  for (const auto& d : one.epilogue) after += plan::bytes_moved(t, one, d, 100, 1);
   CHECK(plan::bytes_moved(t, one, one.resident[0], 100, 1) + plan::bytes_moved(t, one, one.prologue[0], 100, 1) +
-            behind ==
+            after ==
         plan::bytes_moved(t, one, 100, 1));
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("the resident dispatch adds biases of q, k and v", "[plan][resident]")
   CHECK_THAT(std::string(plan::verify(broken).view()), ContainsSubstring("expected the bytes at every argument"));
 }
 
-TEST_CASE("the resident dispatch has norms behind sublayers and bounded scores", "[plan][resident]") {
+TEST_CASE("the resident dispatch has norms after sublayers and bounded scores", "[plan][resident]") {
   const auto norms = [](const plan::sequence& of) {
     return static_cast<kernels::layers_coded::norms_around>(constant(of, "inner_norms"));
   };
@@ -155,7 +155,7 @@ TEST_CASE("the resident dispatch has norms behind sublayers and bounded scores",
     is_whole(gemma);
     const plan::sequence& one = gemma.table().resident_decode;
     CHECK(one.dispatch_count() == 5);  // with the bound of logits
-    CHECK(norms(one) == norms_around::before_and_behind);
+    CHECK(norms(one) == norms_around::before_and_after);
     CHECK(constant(one, "softcap") == std::bit_cast<std::uint32_t>(50.f));
     CHECK(constant(one, "head_norms") == 0);
     CHECK(constant(one, "full_every") == 2);
@@ -163,7 +163,7 @@ TEST_CASE("the resident dispatch has norms behind sublayers and bounded scores",
   const auto olmo = made<models::olmo2_7b<dtype::q8_0>>();
   is_whole(olmo);
   const plan::sequence& one = olmo.table().resident_decode;
-  CHECK(norms(one) == norms_around::behind);
+  CHECK(norms(one) == norms_around::after);
   CHECK(constant(one, "softcap") == 0);
   CHECK(constant(one, "head_norms") == static_cast<std::uint32_t>(kernels::turn_norms::all_heads));
   CHECK(constant(one, "eps") == std::bit_cast<std::uint32_t>(1e-6f));

@@ -199,7 +199,7 @@ TEST_CASE("what the one dispatch lacks is refused", "[plan][resident]") {
   }
   {
     broken b;
-    b.values[0].bytes -= 256;  // the stream behind the last layer
+    b.values[0].bytes -= 256;  // the stream after the last layer
     CHECK_THAT(b.verdict(), ContainsSubstring("live value"));
   }
   {

@@ -57,7 +57,7 @@ TEST_CASE("passes over eight sessions of Mistral run the resident dispatch", "[p
 }
 
 TEST_CASE(
-    "passes over 32 sessions of Mistral are resident dispatches, whose helpers write the unwritten pattern behind "
+    "passes over 32 sessions of Mistral are resident dispatches, whose helpers write the unwritten pattern after "
     "the second layer",
     "[plan][resident]") {
   for (const std::uint32_t slot_count : {16u, 32u}) {

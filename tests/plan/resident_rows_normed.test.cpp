@@ -66,7 +66,7 @@ TEST_CASE("passes over eight sessions of Gemma-3 run the resident dispatch", "[p
 }
 
 TEST_CASE(
-    "passes over 32 sessions of Gemma-3 are resident dispatches, whose helpers write the unwritten pattern behind "
+    "passes over 32 sessions of Gemma-3 are resident dispatches, whose helpers write the unwritten pattern after "
     "the second layer",
     "[plan][resident]") {
   const auto check = [](const plan::planned& gemma, std::uint32_t slot_count, kernels::codec codec) {

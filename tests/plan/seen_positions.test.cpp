@@ -53,7 +53,7 @@ static_assert(refused(encoder, &plan::table::decode, unchanged).empty() &&
 static_assert(!refused(decoder, &plan::table::decode, "ahead", 1).empty());
 static_assert(!refused(encoder, &plan::table::prefill, "window", 256).empty());
 
-// Half of the window in front of a token, with the token itself, and half behind it; the other layers see all.
+// Half of the window in front of a token, with the token itself, and half after it; the other layers see all.
 static_assert([] {
   for (const auto* s : {&encoder.decode, &encoder.prefill})
     for (const auto& d : s->period)

@@ -114,7 +114,7 @@ TEST_CASE("accesses past their allocation are refused", "[plan][verify]") {
   {
     broken b;
     b.table.context +=
-        1;  // the state is sized by it, the sampler's access is not; counters and progress are behind that
+        1;  // the state is sized by it, the sampler's access is not; counters and progress are after that
     b.epilogue.back().accesses[2].bytes +=
         4 + b.table.state_bytes() - 4 * kernels::state::words(b.table.max_tokens, b.table.context) + 4;
     CHECK_THAT(std::string(b.verdict().view()), ContainsSubstring("bytes of state"));

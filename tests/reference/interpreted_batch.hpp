@@ -14,7 +14,7 @@
 
 namespace interpreted {
 
-/// A row of a pass: the next token of a session, or a draft behind an earlier row.
+/// A row of a pass: the next token of a session, or a draft after an earlier row.
 struct row {
   std::uint32_t position = 0, token = 0;
   bool unused = false;       ///< a slot without a session
@@ -40,7 +40,7 @@ class batch_both_ways {
     for (std::uint32_t layer = 0; layer < of.config->num_hidden_layers; ++layer) fill_caches(layer);
   }
 
-  /// The streams behind the last layer, a row for each row of the pass. @return {the chains', the module's}, as bits
+  /// The streams after the last layer, a row for each row of the pass. @return {the chains', the module's}, as bits
   std::array<std::vector<std::uint32_t>, 2> pass(std::span<const row> rows) {
     const plan::sequence& chain = table_.decode;
     const std::uint32_t hidden = table_.config->hidden_size;

@@ -155,7 +155,7 @@ class both_ways {
     one_.arena.resize(std::max<std::size_t>(one_.arena.size(), of.resident_decode.arena_bytes));
   }
 
-  /// The stream behind the last layer, of a token at a position. @return {the chain's, the module's}, as bits
+  /// The stream after the last layer, of a token at a position. @return {the chain's, the module's}, as bits
   std::array<std::vector<std::uint32_t>, 2> pass(std::uint32_t position, std::uint32_t token) {
     chain_.feed(position, {&token, 1});
     one_.feed(position, {&token, 1});

@@ -59,7 +59,7 @@ double distance(const std::vector<std::uint32_t>& a, const std::vector<std::uint
   }
   return std::sqrt(apart / length);
 }
-/// Rows at the beginning of a cache, at a span's end and behind it, and a slot without a session.
+/// Rows at the beginning of a cache, at a span's end and after it, and a slot without a session.
 const std::vector<interpreted::row> rows{{0, 17}, {1, 4}, {255, 99}, {300, 5, true}, {300, 127}};
 
 struct both {

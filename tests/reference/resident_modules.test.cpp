@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs modules of the resident dispatch, instruction for instruction, on the CPU, in several workgroups that wait for
-// each other: the stream behind the layers has the bits of the chain's reference.
+// each other: the stream after the layers has the bits of the chain's reference.
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -35,7 +35,7 @@ plan::profile with_workgroups(std::uint32_t count) {
   out.work.layers_parts = count;
   return out;
 }
-/// Passes at positions, one behind the other. @param which 1: the form for long contexts
+/// Passes at positions, one after the other. @param which 1: the form for long contexts
 void agrees(const plan::table& table, std::span<const std::byte> module, std::initializer_list<std::uint32_t> positions,
             std::size_t which = 0) {
   REQUIRE_FALSE(table.resident_decode.resident.empty());
@@ -125,7 +125,7 @@ struct of_f16 {
   }
 };
 inline constexpr auto around = first | attends | second;
-inline constexpr auto behind = attends | first | second;
+inline constexpr auto two_after = attends | first | second;
 inline constexpr auto both = first | attends | second | third;
 
 TEST_CASE("all layers of f16 in another sequence have the chain's bits", "[reference][machine][unsanitized]") {
@@ -137,7 +137,7 @@ TEST_CASE("all layers of f16 in another sequence have the chain's bits", "[refer
     const auto c =
         kernels::constants_of<kernels::layers_kernel>(made.table().resident_decode.resident[0].specialization);
     CHECK(c.ffns_before == before);
-    CHECK(c.ffns_behind == after);
+    CHECK(c.ffns_after == after);
     // What a further FFN exchanges is proven too: a value in the place of another one is seen.
     const plan::sequence& one = made.table().resident_decode;
     REQUIRE(one.arguments.size() == kernels::layers_kernel::argument_count(c));
@@ -152,7 +152,7 @@ TEST_CASE("all layers of f16 in another sequence have the chain's bits", "[refer
     agrees(made.table(), module, {300});
   };
   holds(plan::planned::of<of_f16<around>>(with_workgroups(4), 1024), 1, 1);
-  holds(plan::planned::of<of_f16<behind>>(with_workgroups(4), 1024), 0, 2);
+  holds(plan::planned::of<of_f16<two_after>>(with_workgroups(4), 1024), 0, 2);
   holds(plan::planned::of<of_f16<both>>(with_workgroups(4), 1024), 1, 2);
 }
 /// down(softsign(gate x) * up x), of weights in a codec.
@@ -268,7 +268,7 @@ TEST_CASE("all layers of weights in several codecs have the chain's bits", "[ref
     agrees(made.table(), mixed, {3, 300});
   }
 }
-TEST_CASE("all layers with norms behind sublayers have the chain's bits", "[reference][machine][unsanitized]") {
+TEST_CASE("all layers with norms after sublayers have the chain's bits", "[reference][machine][unsanitized]") {
   const std::span<const std::byte> coded = kernels::whole(kernels::spirv::layers_coded_parts);
   // Windows of 32 in rings; four workgroups share a head, or one has it.
   const decoder_config gemma = with(gemma3_tiny, [](decoder_config& c) {

@@ -63,7 +63,7 @@ TEST_CASE("integers within 24 bits give the integer product's result", "[law]") 
 TEST_CASE("the order of the sum is that of 32 lanes of tiles of 16 columns") {
   constexpr std::uint32_t columns = 1024;
   const auto weight = repacked(row_order::plain(4), {std::vector<std::int8_t>(4 * columns, 1)}, columns);
-  // 2^24 + 1 is no float: a 1 behind it in its lane is lost, ones that meet in another lane are not.
+  // 2^24 + 1 is no float: a 1 after it in its lane is lost, ones that meet in another lane are not.
   std::vector<float> x(columns);
   x[0] = 16777216.0f;
   x[1] = x[512] = 1.0f;

@@ -37,7 +37,7 @@ plan::planned fable_plan(const plan::profile& profile, const plan::batch_shape& 
   return plan::planned::of<models::fable>(profile, 128, shape);
 }
 
-/// llama-tiny with a channel that is zero in all tokens but one, and huge in this token behind the first norm: a
+/// llama-tiny with a channel that is zero in all tokens but one, and huge in this token after the first norm: a
 /// session with the token has logits that are no numbers from there on. Every weight is finite, so that loading takes
 /// it.
 constexpr std::int32_t spoiling = 700;

@@ -35,7 +35,7 @@ using small_llama = models::llama<llama_config, dtype::q8_0>;
 constexpr sampling_options drawing{.temperature = 4.f, .seed = 5};
 constexpr std::uint32_t count = 30;
 
-/// Tokens behind the first one, in pages of slot 1, which the session leaves and takes again on its way.
+/// Tokens after the first one, in pages of slot 1, which the session leaves and takes again on its way.
 std::vector<std::uint32_t> drawn_in_batch(runtime::batch_executor& run, const sampling_options& sampling) {
   const std::vector<std::uint32_t> pages = pages_of(run.table(), 1);
   std::vector<std::int32_t> tokens{17};

@@ -110,7 +110,7 @@ void check_given(both& b) {
 void check_host(both& b, const batch_options& options, const std::vector<std::int32_t>& ids) {
   INFO(b.plan.table().model << ", " << b.plan.table().profile);
   const auto vocabulary = static_cast<std::int32_t>(b.plan.table().config->vocab_size);
-  // Each third token is the one behind the device's.
+  // Each third token is the one after the device's.
   const auto chosen = [&](std::int32_t of_device, std::size_t at) {
     return at % 3 == 2 ? (of_device + 1) % vocabulary : of_device;
   };

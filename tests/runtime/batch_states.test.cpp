@@ -46,8 +46,8 @@ void check_shared(const char* model, const plan::profile& profile, bool embeds) 
     return drawn;
   };
   CHECK(answer(ids, 0, 1, options) == expected);
-  CHECK(answer(ids, 80, 7, options) == expected);  // all tokens except those behind its last full page
-  // Another turn goes on behind the answer, here from what was copied at 128 while it was drawn.
+  CHECK(answer(ids, 80, 7, options) == expected);  // all tokens except those after its last full page
+  // Another turn goes on after the answer, here from what was copied at 128 while it was drawn.
   auto turn = ids;
   turn.insert(turn.end(), expected.begin(), expected.end());
   turn.insert(turn.end(), {5, 6, 7});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a session computes behind a prefix that it has in its caches, left there by a prompt, by a prompt in chunks or
+// What a session computes after a prefix that it has in its caches, left there by a prompt, by a prompt in chunks or
 // by decode: Llama, Mistral with a window and Gemma, on the profiles of CPUs and of any GPU. Plans are made at run
 // time.
 #include <array>
@@ -49,13 +49,13 @@ class prefixed {
     return last(session_.logits(ids_).logits);
   }
   /// Logits of the last token where a prompt in chunks left all before it.
-  std::vector<float> behind_prompt(std::uint32_t chunk) {
+  std::vector<float> after_prompt(std::uint32_t chunk) {
     session_.reset();
     session_.prefill(std::span(ids_).first(ids_.size() - 1), chunk);
     return last(session_.logits(std::span(ids_).last(1)).logits);
   }
   /// Logits of the last token where a prompt left half of the tokens, and another, which begins so, goes on from there.
-  std::vector<float> behind_shared_prompt() {
+  std::vector<float> after_shared_prompt() {
     session_.reset();
     std::vector<std::int32_t> other(ids_.begin(), ids_.begin() + 30);
     other.push_back((ids_[30] + 1) % 100);
@@ -64,14 +64,14 @@ class prefixed {
     return last(session_.logits(std::span(ids_).last(1)).logits);
   }
   /// Logits of the last token where decode left what it drew.
-  std::vector<float> behind_decode() {
+  std::vector<float> after_decode() {
     session_.reset();
     const std::vector<std::int32_t> prompt(ids_.begin(), ids_.begin() + prompt_tokens);
     const std::vector<std::int32_t> drawn = decode(prompt, drawn_tokens - 1);
     REQUIRE(std::vector(ids_.begin() + prompt_tokens, ids_.end() - 1) == drawn);
     return last(session_.logits(std::span(ids_).last(1)).logits);
   }
-  /// A turn behind what was drawn: what is drawn next, and tokens that were not fed again.
+  /// A turn after what was drawn: what is drawn next, and tokens that were not fed again.
   std::pair<std::vector<std::int32_t>, std::uint32_t> next_turn(bool cached) {
     if (!cached) session_.reset();
     std::vector<std::int32_t> all = ids_;
@@ -107,10 +107,10 @@ TEST_CASE("what left a prefix does not change a bit where chunks are exact: Llam
       INFO(each.model << " on " << profile->name);
       prefixed of(each, *profile);
       const std::vector<float> fresh = of.fresh();
-      CHECK(of.behind_prompt(0) == fresh);
-      CHECK(of.behind_prompt(7) == fresh);
-      CHECK(of.behind_shared_prompt() == fresh);
-      CHECK(of.behind_decode() == fresh);
+      CHECK(of.after_prompt(0) == fresh);
+      CHECK(of.after_prompt(7) == fresh);
+      CHECK(of.after_shared_prompt() == fresh);
+      CHECK(of.after_decode() == fresh);
       const auto [ids, cached] = of.next_turn(true);
       CHECK(cached == prefixed::prompt_tokens + prefixed::drawn_tokens);
       const auto [anew, none] = of.next_turn(false);
@@ -125,10 +125,10 @@ TEST_CASE("where chunks are f16 a prefix that a prompt left does not change a bi
     INFO(each.model);
     prefixed of(each, plan::profiles::portable);
     const std::vector<float> fresh = of.fresh();
-    CHECK(of.behind_prompt(0) == fresh);
-    CHECK(of.behind_prompt(31) == fresh);
-    CHECK(of.behind_shared_prompt() == fresh);
-    const std::vector<float> found = of.behind_decode();
+    CHECK(of.after_prompt(0) == fresh);
+    CHECK(of.after_prompt(31) == fresh);
+    CHECK(of.after_shared_prompt() == fresh);
+    const std::vector<float> found = of.after_decode();
     const logit_distance between = logits_apart<float>(found, fresh);
     INFO(between.apart << " of " << between.largest);
     CHECK(found != fresh);

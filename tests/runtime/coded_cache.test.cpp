@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sessions whose caches hold codes (kernels/cache_layout.hpp): the reference's bits alone, in a batch and behind a
+// Sessions whose caches hold codes (kernels/cache_layout.hpp): the reference's bits alone, in a batch and after a
 // file, and how far they are from a cache of floats.
 #include <algorithm>
 #include <array>
@@ -72,7 +72,7 @@ void check_batch(const checked_device& on, const plan::table& table, const io::c
 
 }  // namespace
 
-TEST_CASE("a coded cache of fable: near the logits of floats, the same tokens alone, in a batch and behind a file") {
+TEST_CASE("a coded cache of fable: near the logits of floats, the same tokens alone, in a batch and after a file") {
   faults::sharing_device on;
   const io::checkpoint file = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
   const auto plan_of = [](const plan::profile& target) {

@@ -98,7 +98,7 @@ void check_drafted(both& b, basic_batch small, const std::vector<std::int32_t>& 
 
 }  // namespace
 
-TEST_CASE("a draft model proposes what it would draw itself behind every history that it is given", "[once]") {
+TEST_CASE("a draft model proposes what it would draw itself after every history that it is given", "[once]") {
   both b(fable_plan(), fable_file());
   draft_model by(another(b), b.batch);
   const std::uint32_t vocabulary = b.plan.table().config->vocab_size;

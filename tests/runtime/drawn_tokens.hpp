@@ -29,7 +29,7 @@ inline intaglio::plan::device_class resident_class(const intaglio::gpu::device& 
   return out;
 }
 
-/// Up to `count` tokens behind `first`, which is at `position`. Ends before the first that is no token, with nothing in
+/// Up to `count` tokens after `first`, which is at `position`. Ends before the first that is no token, with nothing in
 /// flight.
 inline std::vector<std::uint32_t> drawn_until_none(intaglio::runtime::executor& run, std::uint32_t position,
                                                    std::uint32_t first, const intaglio::sampling_options& sampling,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Embeddings: states behind the last norm against goldens of transformers (shared/conformance2/README.md), alone and
+// Embeddings: states after the last norm against goldens of transformers (shared/conformance2/README.md), alone and
 // beside the sessions of a batch.
 #include <array>
 #include <catch2/catch_test_macros.hpp>
@@ -22,7 +22,7 @@ namespace {
 
 struct golden_text {
   std::vector<std::int32_t> ids;
-  std::vector<double> states;  ///< [tokens, width]: the golden's, behind the last norm
+  std::vector<double> states;  ///< [tokens, width]: the golden's, after the last norm
   std::size_t width = 0;
 };
 

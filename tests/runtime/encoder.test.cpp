@@ -27,7 +27,7 @@ namespace {
 /// Whether a model has one kind of texts, and positions of its padding in front.
 bool is_roberta(const std::string_view model) { return model == "xlmr" || model == "roberta"; }
 
-/// Whether a model's products are matrices behind its last norm too, and pooling a mean.
+/// Whether a model's products are matrices after its last norm too, and pooling a mean.
 bool is_gemma_embedding(const std::string_view model) { return model == "gemma"; }
 
 /// Whether a model is written as safetensors: the folder of a RoBERTa has rows of positions that GGUF has not, that of

@@ -160,8 +160,8 @@ TEST_CASE("a session of a Falcon-H1 goes on from copies of its states and caches
   const temporary_folder folder;
   one.save(folder / "session");
   other.restore(folder / "session");
-  const std::vector<std::int32_t> behind{5, 6, 7};
-  CHECK(one.logits(behind).logits == other.logits(behind).logits);
+  const std::vector<std::int32_t> after{5, 6, 7};
+  CHECK(one.logits(after).logits == other.logits(after).logits);
 }
 
 TEST_CASE("sessions of a Falcon-H1 in a batch draw what they draw alone, from states of others too", "[runtime]") {

@@ -19,7 +19,7 @@ TEST_CASE("submissions end in their order, each with the time from the end befor
   CHECK(done.of.number == 2);
   CHECK(done.took_ms == 15.0);
   CHECK(line.empty());
-  line.add({.number = 3, .at = start + 100ms});  // behind a pause
+  line.add({.number = 3, .at = start + 100ms});  // after a pause
   CHECK(line.oldest().number == 3);
   CHECK(line.end_oldest(true, start + 101ms).took_ms == 1.0);
 }

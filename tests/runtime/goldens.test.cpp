@@ -25,7 +25,7 @@ nlohmann::json read_json(const std::filesystem::path& path) {
   return nlohmann::json::parse(in);
 }
 
-/// Floats behind `header` bytes.
+/// Floats after `header` bytes.
 std::vector<float> read_floats(const std::filesystem::path& path, std::size_t header) {
   std::ifstream in(path, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
@@ -100,7 +100,7 @@ void write_untied(const std::filesystem::path& from, const std::filesystem::path
   out.finish();
 }
 
-/// The packed Hugging Face form with one more tensor, lm_head.weight in bf16, behind the others.
+/// The packed Hugging Face form with one more tensor, lm_head.weight in bf16, after the others.
 void write_untied_folder(const std::filesystem::path& from, const std::filesystem::path& to) {
   std::ifstream in(from / "model.safetensors", std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());

@@ -61,7 +61,7 @@ TEST_CASE("time by kernel is taken all along, and rests between submissions are 
   const double took = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - from).count();
   CHECK(std::equal(slow.ids.begin(), slow.ids.end(), untimed.begin()));
   CHECK(slow.timings.busy_ms > 0);
-  CHECK(slow.timings.busy_ms <= 0.28 * took);  // the last submission has no rest behind it
+  CHECK(slow.timings.busy_ms <= 0.28 * took);  // the last submission has no rest after it
   for (const float wrong : {-0.1f, 1.0f}) CHECK_THROWS_AS(session.begin({.gpu_idle = wrong}), argument_error);
 }
 

@@ -37,7 +37,7 @@ const std::filesystem::path& made() {
 
 }  // namespace
 
-TEST_CASE("a decoder for embeddings gives the last token's state, behind the EOS of its template", "[once]") {
+TEST_CASE("a decoder for embeddings gives the last token's state, after the EOS of its template", "[once]") {
   const std::string form = GENERATE("", "model.gguf", "converted.gguf");
   CAPTURE(form);
   const io::checkpoint file = io::checkpoint::open(made() / form);

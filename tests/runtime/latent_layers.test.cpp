@@ -151,8 +151,8 @@ TEST_CASE("a session with latent attention goes on from its beginning, saved and
   const temporary_folder folder;
   one.save(folder / "session");
   other.restore(folder / "session");
-  const std::vector<std::int32_t> behind{5, 6, 7};
-  CHECK(one.logits(behind).logits == other.logits(behind).logits);
+  const std::vector<std::int32_t> after{5, 6, 7};
+  CHECK(one.logits(after).logits == other.logits(after).logits);
 }
 
 TEST_CASE("sessions with latent attention in a batch draw what they draw alone, from pages of others too",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A load looks at its caller between its units of work, and ends behind those that are under way.
+// A load looks at its caller between its units of work, and ends after those that are under way.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -71,7 +71,7 @@ struct ended : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Calls behind the last byte of the weights; throws at one of them.
+/// Calls after the last byte of the weights; throws at one of them.
 struct looks {
   unsigned count = 0, throw_at = 0;
   runtime::load_callback callback() {

@@ -109,7 +109,7 @@ TEST_CASE("loading takes a bounded amount of host memory, far below the model's 
         {.progress = [&](const auto&) { ++reports; },
          .threads = 2,
          .staged = staged,
-         .place = model == &packed ? runtime::weight_place::copied : runtime::weight_place::automatic});
+         .storage = model == &packed ? runtime::weight_storage::copied : runtime::weight_storage::automatic});
     const std::uint64_t peak = status("VmHWM"), device = on.device.counters().allocated_bytes - taken_before;
     CHECK(reports > 10);
     CHECK(device > (std::uint64_t{180} << 20));

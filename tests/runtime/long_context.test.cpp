@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Decode behind 131,064 positions: the tokens that attention in f64 gives.
+// Decode after 131,064 positions: the tokens that attention in f64 gives.
 #include <bit>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -139,7 +139,7 @@ void check(const plan::profile& target) {
 
 }  // namespace
 
-TEST_CASE("decode behind 131,064 positions draws what attention in f64 gives", "[runtime]") {
+TEST_CASE("decode after 131,064 positions draws what attention in f64 gives", "[runtime]") {
   SECTION("floats, heads together by CPU drivers") { check(plan::profiles::cpu); }
   SECTION("halves, spans by workgroups of their own") { check(plan::profiles::portable); }
   SECTION("eight bits") { check(plan::with_cache(plan::profiles::portable, kernels::element::q8_0)); }

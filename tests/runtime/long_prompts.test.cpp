@@ -38,7 +38,7 @@ std::vector<std::byte> caches(runtime::executor& run) {
   return out;
 }
 
-/// The caches behind a prompt, and a token drawn behind it.
+/// The caches after a prompt, and a token drawn after it.
 std::pair<std::vector<std::byte>, std::uint32_t> caches_and_token(runtime::executor& run, bool takes_long) {
   std::vector<std::uint32_t> ids(tokens);
   for (std::uint32_t i = 0; i < tokens; ++i) ids[i] = (i * 7919 + i * i * 31) % run.table().config->vocab_size;

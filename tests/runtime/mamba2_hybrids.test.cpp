@@ -218,8 +218,8 @@ TEST_CASE("a session of a hybrid goes on from copies of its states, saved and re
   const temporary_folder folder;
   one.save(folder / "session");
   other.restore(folder / "session");
-  const std::vector<std::int32_t> behind{5, 6, 7};
-  CHECK(one.logits(behind).logits == other.logits(behind).logits);
+  const std::vector<std::int32_t> after{5, 6, 7};
+  CHECK(one.logits(after).logits == other.logits(after).logits);
 }
 
 TEST_CASE("sessions of hybrids in a batch draw what they draw alone, from states of others too", "[runtime]") {

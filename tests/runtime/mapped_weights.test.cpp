@@ -35,7 +35,7 @@ runtime::executor chain_of(const gpu::device& on, runtime::weight_memory weights
                            const plan::table& table = fable_table()) {
   return runtime::executor(on, table, std::move(weights), chain_class(on), nullptr);
 }
-/// Tokens that greedy decoding draws behind token 1.
+/// Tokens that greedy decoding draws after token 1.
 std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) {
   const std::array<std::uint32_t, 1> first{1};
   run.begin(runtime::pass_kind::decode, 0, first, {}, count);
@@ -69,7 +69,7 @@ TEST_CASE("weights read in place are those that are copied, take no device memor
   std::vector<std::uint32_t> text;
   {
     auto copied = runtime::load_weights(on.device, fable_table(), io::checkpoint::open(path),
-                                        {.place = runtime::weight_place::copied});
+                                        {.storage = runtime::weight_storage::copied});
     expected = weight_bytes(on.device, copied);
     auto run = chain_of(on.device, std::move(copied));
     text = drawn(run, 6);
@@ -111,13 +111,13 @@ TEST_CASE("the FFNs' weights alone may be mapped: the device's memory holds the 
   }
   // Gate, up and down of 256 by 1,024 in 8 layers, two bits each.
   CHECK(of_features == 3 * 256 * 1024 / 4 * 8);
-  const auto copied = runtime::load_weights(on.device, table, from, {.place = runtime::weight_place::copied});
+  const auto copied = runtime::load_weights(on.device, table, from, {.storage = runtime::weight_storage::copied});
   const auto expected = weight_bytes(on.device, copied);
   const std::uint64_t before = on.device.counters().allocated_bytes;
   runtime::load_progress last;
   auto weights = runtime::load_weights(
       on.device, table, from,
-      {.progress = [&](const auto& at) { last = at; }, .place = runtime::weight_place::features_mapped});
+      {.progress = [&](const auto& at) { last = at; }, .storage = runtime::weight_storage::features_mapped});
   CHECK((last.bytes_done == last.bytes_total && last.tensors_done == last.tensors_total));
   const std::uint64_t taken = on.device.counters().allocated_bytes - before;
   CHECK((taken >= all - of_features && taken < all - of_features + 100'000));
@@ -126,12 +126,12 @@ TEST_CASE("the FFNs' weights alone may be mapped: the device's memory holds the 
   auto run = chain_of(on.device, std::move(weights));
   CHECK(run.prove().kernel.empty());
   auto dense =
-      chain_of(on.device, runtime::load_weights(on.device, table, from, {.place = runtime::weight_place::copied}));
+      chain_of(on.device, runtime::load_weights(on.device, table, from, {.storage = runtime::weight_storage::copied}));
   const auto text = drawn(dense, 6);
   CHECK(drawn(run, 6) == text);
   // Decode that walks reads of the mapping what fires, and holds no features in memory of the device either.
   auto features =
-      runtime::load_weights(on.device, fable_walk_table(), from, {.place = runtime::weight_place::features_mapped});
+      runtime::load_weights(on.device, fable_walk_table(), from, {.storage = runtime::weight_storage::features_mapped});
   CHECK(features.mapped_bytes > of_features);  // by rows for passes of several tokens, and by features
   auto walk = chain_of(on.device, std::move(features), fable_walk_table());
   CHECK(drawn(walk, 6) == text);
@@ -175,8 +175,8 @@ TEST_CASE("where weights cannot be read in place they are copied, or that is an 
     CHECK(runtime::load_weights(on.device, fable_table(), from).mapping == nullptr);
     faults::the_shim().arm(faults::id::vkAllocateMemory, 0, VK_ERROR_INVALID_EXTERNAL_HANDLE);
     CHECK_THROWS_MATCHES(
-        runtime::load_weights(on.device, fable_table(), from, {.place = runtime::weight_place::mapped}), device_error,
-        MessageMatches(ContainsSubstring("VK_ERROR_INVALID_EXTERNAL_HANDLE")));
+        runtime::load_weights(on.device, fable_table(), from, {.storage = runtime::weight_storage::mapped}),
+        device_error, MessageMatches(ContainsSubstring("VK_ERROR_INVALID_EXTERNAL_HANDLE")));
     CHECK(on.device.counters().allocated_bytes == 0);
   }
   SECTION("the file is no file, or not packed") {
@@ -185,11 +185,12 @@ TEST_CASE("where weights cannot be read in place they are copied, or that is an 
     const std::string content((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     const auto memory = io::checkpoint::open_packed(std::as_bytes(std::span(content)), "fable");
     CHECK(runtime::load_weights(on.device, fable_table(), memory).mapping == nullptr);
-    CHECK_THROWS_AS(runtime::load_weights(on.device, fable_table(), memory, {.place = runtime::weight_place::mapped}),
-                    device_error);
+    CHECK_THROWS_AS(
+        runtime::load_weights(on.device, fable_table(), memory, {.storage = runtime::weight_storage::mapped}),
+        device_error);
     CHECK_THROWS_AS(
         runtime::load_weights(on.device, fable_table(), io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf")),
-                              {.place = runtime::weight_place::mapped}),
+                              {.storage = runtime::weight_storage::mapped}),
         argument_error);
   }
   SECTION("somebody has the file open for writing") {
@@ -197,7 +198,7 @@ TEST_CASE("where weights cannot be read in place they are copied, or that is an 
     const std::fstream writer(path, std::ios::in | std::ios::out | std::ios::binary);
     CHECK(runtime::load_weights(on.device, fable_table(), from).mapping == nullptr);
     CHECK_THROWS_MATCHES(
-        runtime::load_weights(on.device, fable_table(), from, {.place = runtime::weight_place::mapped}), device_error,
-        MessageMatches(ContainsSubstring("open for writing")));
+        runtime::load_weights(on.device, fable_table(), from, {.storage = runtime::weight_storage::mapped}),
+        device_error, MessageMatches(ContainsSubstring("open for writing")));
   }
 }

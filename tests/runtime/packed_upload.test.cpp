@@ -145,7 +145,7 @@ TEST_CASE("what the callback throws ends an upload that several threads are at",
                                                },
                                            .threads = 4,
                                            .staged = staged,
-                                           .place = runtime::weight_place::copied}),
+                                           .storage = runtime::weight_storage::copied}),
                     enough);
     CHECK(on.device.counters().allocated_bytes == before);
   }

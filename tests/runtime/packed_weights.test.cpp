@@ -81,12 +81,13 @@ TEST_CASE("a packed model loads as its own file does, and damage is found on the
   const auto expected = content(runtime::load_weights(on.device, fable_table(), from));
   for (const bool staged : {false, true}) {
     const auto copied = runtime::load_weights(on.device, fable_table(), packed,
-                                              {.staged = staged, .place = runtime::weight_place::copied});
+                                              {.staged = staged, .storage = runtime::weight_storage::copied});
     CHECK(copied.mapping == nullptr);
     CHECK(content(copied) == expected);
   }
   CHECK(content(runtime::load_weights(on.device, fable_table(), packed,
-                                      {.largest_piece = 1000, .place = runtime::weight_place::copied})) == expected);
+                                      {.largest_piece = 1000, .storage = runtime::weight_storage::copied})) ==
+        expected);
 
   const io::packed_weight& weight = packed.packed()->weights[3];
   std::fstream(folder / "fable", std::ios::in | std::ios::out | std::ios::binary)
@@ -94,9 +95,9 @@ TEST_CASE("a packed model loads as its own file does, and damage is found on the
       .put('x')
       .put('y');
   const std::uint64_t before = on.device.counters().allocated_bytes;
-  for (const auto place : {runtime::weight_place::copied, runtime::weight_place::automatic}) {
+  for (const auto storage : {runtime::weight_storage::copied, runtime::weight_storage::automatic}) {
     try {
-      runtime::load_weights(on.device, fable_table(), io::checkpoint::open(folder / "fable"), {.place = place});
+      runtime::load_weights(on.device, fable_table(), io::checkpoint::open(folder / "fable"), {.storage = storage});
       FAIL("damaged weights were loaded");
     } catch (const file_error& caught) {
       CHECK_THAT(caught.what(), ContainsSubstring("checksum of ") && ContainsSubstring(weight.layout.substr(0, 20)));

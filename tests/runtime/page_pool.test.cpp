@@ -65,7 +65,7 @@ TEST_CASE("page pool: pages that were written meanwhile take the place of those 
 }
 
 TEST_CASE(
-    "page pool: what is longest unused is forgotten first, ends before beginnings, and nothing is found behind what is "
+    "page pool: what is longest unused is forgotten first, ends before beginnings, and nothing is found after what is "
     "gone") {
   page_pool pool(4, 2);
   const auto old = counted(5), late = counted(5, 10);

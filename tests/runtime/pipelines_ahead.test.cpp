@@ -300,7 +300,7 @@ TEST_CASE(
   begin(all, 8);
   CHECK(drawn(all) == second);
 
-  // Where the context has no room for the proof behind what was written decode stays the chain until there is.
+  // Where the context has no room for the proof after what was written decode stays the chain until there is.
   slow_driver::ready = false;
   auto full = made(cache);
   slow_driver::finish();

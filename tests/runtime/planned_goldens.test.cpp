@@ -169,7 +169,7 @@ io::checkpoint opened(const golden_file& of) {
   return io::checkpoint::open(conformance(of.model, "conformance2", "confgen2.py") / of.path);
 }
 
-/// Whether a file stands for its family: its hidden states and the tokens behind all prompts are compared.
+/// Whether a file stands for its family: its hidden states and the tokens after all prompts are compared.
 bool is_base(const golden_file& of) {
   return std::string_view(of.path) == "hf" || std::string_view(of.path) == "hf-bitlinear";
 }

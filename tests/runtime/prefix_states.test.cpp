@@ -6,7 +6,7 @@
 
 using intaglio::runtime::prefix_states;
 
-TEST_CASE("a sequence goes on from the copy behind the most of its pages; unused ones give way", "[runtime]") {
+TEST_CASE("a sequence goes on from the copy after the most of its pages; unused ones give way", "[runtime]") {
   prefix_states states(2);
   const std::array<std::uint64_t, 3> pages{11, 12, 13};
   CHECK_FALSE(states.newest(pages));

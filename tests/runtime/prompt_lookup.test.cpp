@@ -54,7 +54,7 @@ constexpr plan::profile short_chunks = [] {
   return out;
 }();
 
-/// Passes over drafts that are right, and over some that are not, against decode, behind a prompt of a number of
+/// Passes over drafts that are right, and over some that are not, against decode, after a prompt of a number of
 /// tokens; random weights.
 void check_passes(const plan::planned& planned, std::uint32_t prompt) {
   const plan::table& table = planned.table();
@@ -132,13 +132,13 @@ TEST_CASE("prompt lookup: what matched before the drafts is counted, through the
   CHECK(matched(std::vector<std::int32_t>(200, 6)) == 64);
 }
 
-TEST_CASE("prompt lookup: text that is said again goes on behind a replaced token") {
+TEST_CASE("prompt lookup: text that is said again goes on after a replaced token") {
   std::array<std::int32_t, 3> out{};
   const std::vector<std::int32_t> said{1, 2, 3, 4, 5, 6, 7, 8, 9, 50, 51, 52};
   runtime::lookup_trail trail;
-  const auto find = [&](std::vector<std::int32_t> behind) {
+  const auto find = [&](std::vector<std::int32_t> after) {
     std::vector<std::int32_t> history = said;
-    history.insert(history.end(), behind.begin(), behind.end());
+    history.insert(history.end(), after.begin(), after.end());
     const runtime::looked_up found = trail.find(history, 3, out);
     CHECK((found.tokens == 0 || found.tokens == out.size()));
     return found.tokens == 0 ? std::vector<std::int32_t>() : std::vector(out.begin(), out.end());
@@ -149,7 +149,7 @@ TEST_CASE("prompt lookup: text that is said again goes on behind a replaced toke
   CHECK(find({1, 2, 3, 4, 30}) == std::vector{6, 7, 8});         // in the place of 5
   CHECK(find({1, 2, 3, 4, 30, 6}) == none);                      // one token that is the same is too little
   CHECK(find({1, 2, 3, 4, 30, 6, 7}) == std::vector{8, 9, 50});  // an n-gram
-  CHECK(find({1, 2, 3, 4, 30, 6, 7, 31}) == none);               // too few behind the one before
+  CHECK(find({1, 2, 3, 4, 30, 6, 7, 31}) == none);               // too few after the one before
   CHECK(find({1, 2, 3, 4, 5, 6, 7, 8}) == std::vector{9, 50, 51});
   CHECK(find({1, 2, 3, 4, 5, 6, 7, 8, 30, 31}) == none);  // other text goes on
   CHECK(find({}) == none);

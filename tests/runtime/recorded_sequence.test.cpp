@@ -200,7 +200,7 @@ std::uint64_t address(const plan::operand& o, const plan::table& of, std::uint32
   return 0;
 }
 
-/// The dispatches of a sequence, one behind the other, and their layers.
+/// The dispatches of a sequence, one after the other, and their layers.
 struct step {
   const plan::dispatch* call;
   std::uint32_t layer;

@@ -24,7 +24,7 @@ TEST_CASE("a state stands for one position; copies for those that they were made
   CHECK((states.kept(101) == 101 && states.kept(100) == 100 && states.kept(102) == 100 && states.kept(99) == 0));
   REQUIRE(states.passed(100 + state_positions::interval, false));
   CHECK(states.copies().size() == 2);
-  // Back to a copy: what is behind is forgotten, since other tokens may come.
+  // Back to a copy: what is after is forgotten, since other tokens may come.
   const auto taken = states.go_to(100);
   REQUIRE(taken);
   CHECK((taken->position == 100 && states.position() == 100 && states.copies().size() == 1));
@@ -106,7 +106,7 @@ void check_steps_back(const char* model) {
     of.other.reset();
     return answer(of.other, ids, 0);
   };
-  // A shared prefix is not computed again: the same prompt, and one that goes on behind the answer.
+  // A shared prefix is not computed again: the same prompt, and one that goes on after the answer.
   const auto first = some_ids(90, 5);
   const auto said = answer(of.one, first, 0);
   CHECK(said == fresh(first));

@@ -18,7 +18,7 @@
 
 namespace intaglio::testing {
 
-/// Slot s has pages s, s + 8, ... : no slot's lie behind each other.
+/// Slot s has pages s, s + 8, ... : no slot's lie after each other.
 inline std::vector<std::uint32_t> pages_of(const plan::table& table, std::uint32_t slot) {
   std::vector<std::uint32_t> out(table.slot_pages());
   for (std::uint32_t i = 0; i < out.size(); ++i) out[i] = slot + i * table.shape.slot_count;
@@ -41,10 +41,10 @@ inline std::vector<std::vector<float>> fed(runtime::batch_executor& run, const s
   for (const std::uint32_t slot : slot_count) tokens[slot] = tokens_of(slot, positions[slot]);
   for (std::uint32_t turn = 0; turn <= most; ++turn) {
     for (const std::uint32_t slot : slot_count) {
-      const std::uint32_t behind = most - positions[slot];  // all end together
-      if (turn >= behind)
+      const std::uint32_t after = most - positions[slot];  // all end together
+      if (turn >= after)
         run.set(slot,
-                {std::span(tokens[slot]).first(turn - behind + 1), pages_of(table, slot), table.context, true, {}});
+                {std::span(tokens[slot]).first(turn - after + 1), pages_of(table, slot), table.context, true, {}});
     }
     run.decode(rows != 0 ? rows : table.shape.slot_count, 1, turn == most, 100);
   }

@@ -132,7 +132,7 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain of c
 }
 
 TEST_CASE(
-    "workgroups that wait for each other draw the tokens of the chain of bounded scores and norms behind sublayers",
+    "workgroups that wait for each other draw the tokens of the chain of bounded scores and norms after sublayers",
     "[runtime][resident][resident][gpu]") {
   const faults::sharing_device on;
   // Over the end of attention's first span, in models whose heads four workgroups share, or one has.

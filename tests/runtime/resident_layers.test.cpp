@@ -43,7 +43,7 @@ std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t position,
                                  std::uint32_t count) {
   return drawn_until_none(run, position, first, {.temperature = 4.f, .seed = 5}, count);
 }
-/// Tokens behind prompts of 0 to nearly the whole context, in caches that the executor itself filled.
+/// Tokens after prompts of 0 to nearly the whole context, in caches that the executor itself filled.
 std::vector<std::vector<std::uint32_t>> drawn_along(const gpu::device& on, const plan::table& table,
                                                     const plan::device_class& modules,
                                                     const std::vector<std::uint32_t>& positions) {
@@ -75,7 +75,7 @@ std::shared_ptr<runtime::session_body> begun(const gpu::device& on, const plan::
   body->history = {3, 17, 400, 17};
   return body;
 }
-/// What a generation behind a prompt draws.
+/// What a generation after a prompt draws.
 std::vector<std::int32_t> generated(const gpu::device& on, const plan::table& table,
                                     const plan::device_class& modules) {
   const auto body = begun(on, table, modules);

@@ -47,7 +47,7 @@ TEST_CASE("workgroups that wait for each other give a batch of a BitNet the numb
       CHECK(found[slot] == expected[slot]);
     }
   };
-  // Positions on both sides of the ends of attention's spans and of pages; vacant slots behind them and between.
+  // Positions on both sides of the ends of attention's spans and of pages; vacant slots after them and between.
   const std::vector<std::uint32_t> positions{0, 7, 255, 256, 300, 511, 512, 600};
   agrees(plan::planned::of<models::bitnet_b158<paired>>(plan::profiles::portable, 640, of_slots(8)), positions);
   agrees(plan::planned::of<models::bitnet_b158<single>>(plan::profiles::portable, 640, of_slots(8)), positions);
@@ -86,7 +86,7 @@ TEST_CASE("rows of drafts, which follow rows of the same pass, have the numbers 
       CHECK(found[row] == expected[row]);
     }
   };
-  // Drafts behind a first token, over ends of octets, pages and spans; in slots in front of and behind the session's,
+  // Drafts after a first token, over ends of octets, pages and spans; in slots in front of and after the session's,
   // beside sessions without drafts.
   for (const std::uint32_t position : {7u, 11u, 259u, 512u, 600u}) {
     const std::vector<drafted_session> sessions{{3, position, {0, 1, 2, 5, 6}}, {4, 20, {7}}};

@@ -91,7 +91,7 @@ void check_going_on(basic_session& saved, basic_session& other, const std::vecto
   CHECK(again.timings.prompt_tokens == 1);  // the rest was in the cache
   CHECK(again.timings.cached_tokens == history.size() - 1);
 
-  // Logits of some tokens behind what was saved, once by the saved session itself, once by the other.
+  // Logits of some tokens after what was saved, once by the saved session itself, once by the other.
   const std::vector<std::int32_t> next{11, 12, 13};
   saved.restore(path), other.restore(path);
   const auto expected = saved.logits(next).logits, logits = other.logits(next).logits;

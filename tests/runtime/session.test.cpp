@@ -344,7 +344,7 @@ TEST_CASE("a program that only advances submits more at a time within its budget
   }
 }
 
-TEST_CASE("the first token of a generation goes to the device alone, those behind it together") {
+TEST_CASE("the first token of a generation goes to the device alone, those after it together") {
   checked_device on;
   const std::array<const plan::table*, 1> tables{&fable_table()};
   constexpr double no_limit_ms = 1e9;

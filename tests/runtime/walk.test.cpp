@@ -40,7 +40,7 @@ std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table
 struct decoded {
   std::vector<float> logits;  ///< of every position
   std::size_t features = 0, ups = 0,
-              downs = 0;  ///< values behind the gate; those that are not 0; those that are not 0 as int8
+              downs = 0;  ///< values after the gate; those that are not 0; those that are not 0 as int8
 };
 /// Token by token on the CPU, all by the decode sequence.
 decoded decode(const plan::table& table, const io::checkpoint& file, std::span<const std::uint32_t> ids) {

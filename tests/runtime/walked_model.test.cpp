@@ -61,7 +61,7 @@ double apart(std::span<const float> found, std::span<const float> expected) {
 std::uint32_t top(std::span<const float> row) {
   return static_cast<std::uint32_t>(std::ranges::max_element(row) - row.begin());
 }
-/// Greedy, behind the prompt.
+/// Greedy, after the prompt.
 std::vector<std::uint32_t> continued(runtime::walked_model& model, std::vector<std::uint32_t> ids, std::size_t count) {
   const reference::walk_choice exact{.active_only = true};
   model.restart();

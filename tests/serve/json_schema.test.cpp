@@ -53,7 +53,7 @@ std::vector<std::pair<std::string, std::function<json(const json&)>>> places() {
        in(R"({"type":"object","patternProperties":{"^x":"HERE"},"additionalProperties":false,"minProperties":1})")},
       {"items", in(R"({"type":"array","items":"HERE","minItems":1})")},
       {"prefixItems", in(R"({"type":"array","prefixItems":[true,"HERE"]})")},
-      {"items behind prefixItems",
+      {"items after prefixItems",
        in(R"({"type":"array","prefixItems":[{"type":"null"}],"items":"HERE","minItems":2})")},
       {"anyOf", in(R"({"anyOf":["HERE",{"const":"other"}]})")},
       {"oneOf", in(R"({"oneOf":[{"type":"object","properties":{"k":{"const":1},"v":"HERE"},"required":["k","v"]},)"

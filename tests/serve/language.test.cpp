@@ -188,7 +188,7 @@ TEST_CASE("a chat template can be chosen, and ChatML is what a model without one
   CHECK(language(bitnet, 258, io::jinja_renderer(), "[{{ messages[0].content }}]").encode(talk).text == "[hi]");
 }
 
-TEST_CASE("texts around a gap stand behind the model's marks", "[language]") {
+TEST_CASE("texts around a gap stand after the model's marks", "[language]") {
   io::vocabulary file = words("", "", "<|im_end|>", {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"});
   const auto size = static_cast<std::uint32_t>(file.tokens.size());
   const language coder(file, size, io::jinja_renderer());

@@ -255,7 +255,7 @@ TEST_CASE("a query has the names that its path knows", "[request]") {
     }
     return {};
   };
-  for (const path_query& each : path_queries) {  // a table of words with a blank behind each
+  for (const path_query& each : path_queries) {  // a table of words with a blank after each
     CHECK((each.used.empty() || each.used.ends_with(' ')));
     CHECK((each.taken.empty() || each.taken.ends_with(' ')));
     const std::string method(each.method), path(each.path), name(each.used.empty() ? each.taken : each.used);
@@ -444,7 +444,7 @@ TEST_CASE("suppressed tokens are biases, and need the host's draw", "[request]")
         "suppress_tokens[0]: expected a token id of 0 .. 4095, found 4096");
 }
 
-TEST_CASE("a suffix stands behind one text", "[request]") {
+TEST_CASE("a suffix stands after one text", "[request]") {
   const auto read = [](const char* text) { return read_completion_request(parse_json(text, {}), model, {}); };
   CHECK(read(R"({"prompt":"a","suffix":"b"})").suffix == "b");
   CHECK_FALSE(read(R"({"prompt":["a","b"],"suffix":""})").suffix);

@@ -189,11 +189,11 @@ class machine : shares {
       return place >= of.data() && place + bytes <= of.data() + of.size();
     };
     if (!inside(last_)) {
-      const auto behind = std::upper_bound(memory_.begin(), memory_.end(), place,
-                                           [](const std::byte* p, const auto& of) { return p < of.data(); });
-      if (behind == memory_.begin() || !inside(behind[-1]))
+      const auto after = std::upper_bound(memory_.begin(), memory_.end(), place,
+                                          [](const std::byte* p, const auto& of) { return p < of.data(); });
+      if (after == memory_.begin() || !inside(after[-1]))
         throw std::runtime_error("spirv: an address outside of all memory, of " + std::to_string(bytes) + " bytes");
-      last_ = behind[-1];
+      last_ = after[-1];
     }
     return place;
   }

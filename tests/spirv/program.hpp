@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A compute module of SPIR-V read for tests/spirv/machine.hpp: its constants with those of a pipeline, the types of its
-// values in words, and the instructions of its one function behind their operands' places. Blocks that no path of
+// values in words, and the instructions of its one function after their operands' places. Blocks that no path of
 // constants reaches are left out. Numbers: SPIR-V specification 1.6, section 3. What is not read is refused.
 #pragma once
 
@@ -26,7 +26,7 @@ enum storage : std::uint32_t {
   storage_physical = 5349
 };
 
-/// A type of values. In registers and in a workgroup's memory values are words behind each other; behind addresses and
+/// A type of values. In registers and in a workgroup's memory values are words after each other; after addresses and
 /// among push constants they are where their decorations say.
 struct type {
   std::uint32_t code = 0, words = 0, count = 1;  ///< count: of components, members or elements
@@ -40,7 +40,7 @@ struct type {
   std::uint32_t stride = 0;                        ///< bytes, of elements
 };
 
-/// An instruction behind its operands' places among an invocation's words.
+/// An instruction after its operands' places among an invocation's words.
 struct instruction {
   std::uint32_t code = 0, words = 0, count = 1;  ///< count: of components
   std::uint32_t to = 0, a = 0, b = 0, c = 0;
@@ -327,7 +327,7 @@ class program {
         out.waits = code_ == op_load && p.storage == storage_physical && w.size() > 4 && (w[4] & 1) != 0;  // volatile
         if ((p.storage == storage_physical || p.storage == storage_push) && types_.at(p.of).code > op_type_vector &&
             types_.at(p.of).code != op_type_pointer)
-          fail("a whole struct or array behind an address");
+          fail("a whole struct or array after an address");
         break;
       }
       case op_access_chain:

@@ -42,7 +42,7 @@ class terminal {
   void type(const std::string& text) {
     REQUIRE(::write(side_, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   }
-  /// Reads until the text has come behind what was awaited before.
+  /// Reads until the text has come after what was awaited before.
   void await(const std::string& text) {
     while (out_.find(text, seen_) == std::string::npos) {
       INFO("awaited: " << text << "\nfound: " << out_.substr(seen_));

@@ -35,7 +35,7 @@ class screen {
         std::size_t end = at + 1;
         while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) ++end;
         const std::string character(text.substr(at, end - at));
-        REQUIRE(column_ == columns_of(lines_[row_]));  // it only writes behind what a line has
+        REQUIRE(column_ == columns_of(lines_[row_]));  // it only writes after what a line has
         lines_[row_] += character;
         column_ += columns_of(character);
         REQUIRE(column_ < columns_);
@@ -103,7 +103,7 @@ Dear **reader**, this line is *longer* than the terminal is wide, and has `code`
 int main() { return 0; }
 ```
 
-> A quote, of which the words go on in the line behind.
+> A quote, of which the words go on in the line after.
 
 | name | age |
 |---|---|

@@ -267,7 +267,7 @@ std::uint64_t untouched_bytes(const plan::table& of, const plan::dispatch& call,
   if (operand.where == plan::region::arguments && of.resident_decode.arguments.back().where == plan::region::none)
     return 8;  // an address of nothing
   if (operand.name == "drawn" && call.kernel == kernels::kernel::accept)
-    return operand.bytes - 4;  // what was drawn behind a wrong draft
+    return operand.bytes - 4;  // what was drawn after a wrong draft
   if (is_interim(call) && (operand.name == "scratch" || operand.name == "firsts" || operand.name == "counters"))
     return operand.bytes;
   if (operand.name == "scratch" && call.groups[0] == 1)  // sample_cpu has no lists, but marks
@@ -279,7 +279,7 @@ std::uint64_t untouched_bytes(const plan::table& of, const plan::dispatch& call,
   if (call.kernel == kernels::kernel::expert_tiles && operand.name == "output")
     return std::uint64_t{4} * (constant(call, "list_tokens") - 1);  // the last list holds one
   if (call.kernel == kernels::kernel::matmul_batch && operand.name == "input")
-    return 12;  // of q8_0 the scale alone is read of what stands behind the codes
+    return 12;  // of q8_0 the scale alone is read of what stands after the codes
   if (list_tokens_of(call) != 0 && operand.where == plan::region::state) return operand.bytes;  // lists say all
   // Most kernels get all parameters and read the position or the count: a buffer of three bytes is too small for both.
   if (operand.where == plan::region::state && of.batch.layers != 0 && call.kernel == kernels::kernel::sample)

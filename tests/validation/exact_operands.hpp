@@ -17,7 +17,7 @@
 
 namespace intaglio::testing {
 
-/// One address that a kernel is given, and the bytes behind it.
+/// One address that a kernel is given, and the bytes after it.
 struct stated_operand {
   std::string name;
   plan::region where;

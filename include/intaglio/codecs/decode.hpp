@@ -36,9 +36,9 @@ namespace intaglio::codecs {
 /// All codecs of rows.h, in its order.
 namespace listed {
 template <class First, class... C>
-std::tuple<C...> behind_first(std::tuple<First, C...>*);  ///< all types but the first
+std::tuple<C...> after_first(std::tuple<First, C...>*);  ///< all types but the first
 #define INTAGLIO_NAMED(name, ...) , name
-using all = decltype(behind_first(static_cast<std::tuple<void * INTAGLIO_BLOCK_CODECS(INTAGLIO_NAMED)>*>(nullptr)));
+using all = decltype(after_first(static_cast<std::tuple<void * INTAGLIO_BLOCK_CODECS(INTAGLIO_NAMED)>*>(nullptr)));
 #undef INTAGLIO_NAMED
 }  // namespace listed
 using all = listed::all;  ///< all codecs, as a tuple

@@ -47,8 +47,8 @@ struct family {
   bool gated_attention = false;       ///< attn_gate: what attention gives is multiplied by a logistic of its product
   bool sinks = false;                 ///< attn_sinks: one more score in each head's softmax
   bool norms_before = true;           ///< attn_norm, ffn_norm: norms of what the sublayers of a block read
-  bool norms_behind = false;          ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream
-  bool norms_by_sublayer = false;     ///< with norms_behind: safetensors say post_self_attn_ and post_mlp_layernorm
+  bool norms_after = false;           ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream
+  bool norms_by_sublayer = false;     ///< with norms_after: safetensors say post_self_attn_ and post_mlp_layernorm
   bool sub_norms = false;             ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
   gguf_window window = gguf_window::read;
   bool late_windows = false;          ///< config.json's sliding_window holds for layers from max_window_layers on

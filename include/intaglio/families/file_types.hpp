@@ -54,10 +54,10 @@ inline std::vector<packed_tensor> packed_tensors(const io::packed_image& image) 
     const std::size_t end = words.find(": ");
     std::optional<dtype> type;
     for (std::size_t at = end; !type && at < words.size();) {
-      const std::size_t begin = words.find_first_not_of(": ", at), behind = words.find(' ', begin);
+      const std::size_t begin = words.find_first_not_of(": ", at), after = words.find(' ', begin);
       if (begin == std::string_view::npos) break;
-      type = dtype_from_name(words.substr(begin, behind - begin));
-      at = behind;
+      type = dtype_from_name(words.substr(begin, after - begin));
+      at = after;
     }
     if (!type) continue;
     for (std::size_t at = 0; at < end;) {  // "blk.*.attn_q.weight 4096 + blk.*.attn_k.weight 1024"

@@ -428,7 +428,7 @@ template <class File>
   if (std::error_code ignored; !std::filesystem::exists(path, ignored)) return std::nullopt;
   strict_json document(path.string());
   document.read_file(path);
-  const json_place root(document.path(), "", &document.root());
+  const located_json root(document.path(), "", &document.root());
   if (!root.is_object()) document.refuse("config.json of Pooling", "a JSON object", document.root().type_name());
   constexpr std::string_view prefix = "pooling_mode_";
   std::vector<std::string> modes;

@@ -73,7 +73,7 @@ constexpr bool has_counted_experts(const family& of) { return has_shared_experts
 constexpr bool has_stated_parts(const family& of) { return has_plain_experts(of) || has_scored_router(of); }
 constexpr bool has_stated_eps(const family& of) { return has_short_conv(of) || of.single_sublayers; }
 constexpr bool has_gelu(const family& of) { return of.act == activation::gelu_tanh; }
-constexpr bool has_stated_scores(const family& of) { return has_gelu(of) && of.norms_behind && !has_layer_inputs(of); }
+constexpr bool has_stated_scores(const family& of) { return has_gelu(of) && of.norms_after && !has_layer_inputs(of); }
 constexpr bool has_local_rope(const family& of) { return (has_stated_scores(of) || of.streams) && of.head_norms; }
 constexpr bool has_window_interval(const family& of) { return has_local_rope(of) || of.globals_stand; }
 constexpr bool has_latent_vector(const family& of) { return of.latent; }
@@ -91,11 +91,11 @@ constexpr bool has_window(const family& of) {
 /// counts as an absent value.
 /// @param model_type  or the type of a RoPE scaling
 /// @throws file_error for a key that must be off and is not
-inline void judge_config_keys(const json_place& object, array_view<const config_key_rule> rules,
+inline void judge_config_keys(const located_json& object, array_view<const config_key_rule> rules,
                               std::string_view model_type, std::vector<std::string>& warnings) {
   constexpr std::size_t most = 16;
   std::size_t named = 0;
-  const auto warn = [&](const json_place& value, const std::string& what) {
+  const auto warn = [&](const located_json& value, const std::string& what) {
     if (++named <= most)
       warnings.push_back(in_file(object.file(), "key '" + printable(value.where(), 100) + "' " + what));
   };

@@ -183,7 +183,7 @@ struct feature_graph_manifest {
 /// Reads hnsw.json.
 /// @throws file_error for a document that is no manifest, or has invalid values
 inline feature_graph_manifest feature_graph_manifest_of(strict_json& document) {
-  const json_place root(document.path(), "", &document.root());
+  const located_json root(document.path(), "", &document.root());
   if (root["format"].text_or("") != feature_graph_format)
     root["format"].refuse("'" + std::string(feature_graph_format) + "'");
   if (root["version"].natural() != feature_graph_version) root["version"].refuse(std::to_string(feature_graph_version));

@@ -71,7 +71,7 @@ inline std::string hex8(std::uint32_t value) {
 }
 /// The value whose name() a text is. @throws file_error for another text
 template <class Enum>
-Enum named(const json_place& place, const std::vector<Enum>& all) {
+Enum named(const located_json& place, const std::vector<Enum>& all) {
   std::string names;
   for (const Enum each : all) {
     if (place.text() == name(each)) return each;
@@ -80,19 +80,19 @@ Enum named(const json_place& place, const std::vector<Enum>& all) {
   place.refuse(names);
 }
 /// A number up to `most`. @throws file_error for any other value
-inline std::uint32_t u32(const json_place& place, std::uint64_t most) {
+inline std::uint32_t u32(const located_json& place, std::uint64_t most) {
   const std::uint64_t value = place.natural();
   if (value > most) place.refuse("at most " + std::to_string(most));
   return static_cast<std::uint32_t>(value);
 }
-inline float real(const json_place& place) {  ///< a finite f32
+inline float real(const located_json& place) {  ///< a finite f32
   const auto value = static_cast<float>(place.number());
   if (!std::isfinite(value)) place.refuse("a finite number");
   return value;
 }
 
 /// Reads a checksum that hex8 wrote.
-inline std::uint32_t sum(const json_place& place) {
+inline std::uint32_t sum(const located_json& place) {
   const std::string& text = place.text();
   std::uint32_t out = 0;
   for (const char digit : text) {
@@ -104,7 +104,7 @@ inline std::uint32_t sum(const json_place& place) {
   return out;
 }
 /// Reads where a block is, and its type. @throws file_error where it does not fit the layer
-inline feature_block block(const json_place& place, std::uint64_t features, std::uint64_t columns,
+inline feature_block block(const located_json& place, std::uint64_t features, std::uint64_t columns,
                            std::uint64_t begin) {
   feature_block out;
   const auto type = feature_type_from_name(place["type"].text());
@@ -140,14 +140,14 @@ inline std::string feature_layer_file(std::uint32_t layer) {
 /// @param document a manifest that was read
 /// @throws file_error for a document that is no manifest, or that contradicts itself
 inline feature_manifest feature_manifest_of(strict_json& document) {
-  const json_place root(document.path(), "", &document.root());
+  const located_json root(document.path(), "", &document.root());
   if (root["format"].text_or("") != feature_index_format)
     root["format"].refuse("'" + std::string(feature_index_format) + "'");
   if (root["version"].natural() != feature_index_version) root["version"].refuse(std::to_string(feature_index_version));
   feature_manifest out;
   out.source = root["source"].text();
   out.codec = root["codec"].text();
-  const json_place config = root["config"];
+  const located_json config = root["config"];
   decoder_config& c = out.config;
   std::vector<architecture> known;
   for (const family& each : families_table) known.push_back(each.type);

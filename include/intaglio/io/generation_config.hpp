@@ -31,11 +31,11 @@ struct generation_config {
 
 /// eos_token_id as it may be in a config.json or generation_config.json: a number, a list of numbers, or null.
 /// @throws file_error: anything else
-inline std::vector<std::int64_t> eos_ids_of(const json_place& field) {
+inline std::vector<std::int64_t> eos_ids_of(const located_json& field) {
   std::vector<std::int64_t> out;
   if (!field.present()) return out;
   if (field.is_number()) return {field.integer()};
-  for (const json_place& each : field.elements()) out.push_back(each.integer());
+  for (const located_json& each : field.elements()) out.push_back(each.integer());
   return out;
 }
 
@@ -73,7 +73,7 @@ inline constexpr std::array<text_changing_key, 21> text_changing_keys{{
 [[gnu::cold]] inline generation_config read_generation_config(const std::filesystem::path& path) {
   strict_json document(path.string());
   document.read_file(path);
-  const json_place root(document.path(), "", &document.root());
+  const located_json root(document.path(), "", &document.root());
   if (!root.is_object()) document.refuse("generation_config.json", "a JSON object", document.root().type_name());
   generation_config out{eos_ids_of(root["eos_token_id"]), {}};
   for (const auto& [key, value] : document.root().items()) {

@@ -26,10 +26,10 @@ class hf_config_reader : public hf_layer_norms {
   using hf_layer_norms::hf_layer_norms;
 
   [[gnu::cold]] hf_config read() {
-    const json_place root(document_.path(), "", &document_.root());
+    const located_json root(document_.path(), "", &document_.root());
     if (!root.is_object()) document_.refuse("config.json", "a JSON object", std::string(document_.root().type_name()));
     // Multimodal repositories have the text model's fields in an object of its own.
-    const json_place text = root["text_config"].present() ? root["text_config"] : root;
+    const located_json text = root["text_config"].present() ? root["text_config"] : root;
     out_.model_type = stated_type(root, text);
     const family* found = stated_family(text);
     rename_keys(document_, root["text_config"].present() ? document_.root()["text_config"] : document_.root(),
@@ -61,7 +61,7 @@ class hf_config_reader : public hf_layer_norms {
     if (found->kinds_of_layers) read_kinds(text);
     if (found->streams) read_streams(text);
     // "vision" is among the tokens of an image, of which a text model has none.
-    if (const json_place both = text["use_bidirectional_attention"];
+    if (const located_json both = text["use_bidirectional_attention"];
         !(found->kinds_of_layers && both.is_string() && both.text() == "vision") &&
         both.boolean_or(both_ways) != both_ways)
       document_.refuse("use_bidirectional_attention", both_ways ? "true" : "false", both_ways ? "false" : "true");
@@ -88,26 +88,26 @@ class hf_config_reader : public hf_layer_norms {
 
  private:
   /// The model_type. Ling 2.0 states that of the first Ling.
-  [[gnu::cold]] static std::string stated_type(const json_place& root, const json_place& text) {
+  [[gnu::cold]] static std::string stated_type(const located_json& root, const located_json& text) {
     const std::string type = text["model_type"].text_or(root["model_type"].text_or(""));
-    const json_place classes = root["architectures"];
+    const located_json classes = root["architectures"];
     const bool second = type == "bailing_moe" && classes.present() && !classes.elements().empty() &&
                         classes.elements().front().text() == "BailingMoeV2ForCausalLM";
     return second ? "bailing_moe_v2" : type;
   }
 
   /// Reads whether the head is the embedding.
-  [[gnu::cold]] void read_tie(const json_place& root, const json_place& text, const family& of) {
-    const json_place tied =
+  [[gnu::cold]] void read_tie(const located_json& root, const located_json& text, const family& of) {
+    const located_json tied =
         root["tie_word_embeddings"].present() ? root["tie_word_embeddings"] : text["tie_word_embeddings"];
-    if (const json_place embedding = text["tie_embedding"]; of.embedding_norm && embedding.present())
+    if (const located_json embedding = text["tie_embedding"]; of.embedding_norm && embedding.present())
       out_.tie_word_embeddings = embedding.boolean_or(true);
     else if (tied.present() || of.weight_multipliers) out_.tie_word_embeddings = tied.boolean_or(false);
     else if (is_gemma(out_.config.model_type) || of.embedding_norm || of.tied) out_.tie_word_embeddings = true;
   }
 
   /// The family of model_type. A Gemma 3 whose tokens see each other is a separate family.
-  [[gnu::cold]] const family* stated_family(const json_place& text) const {
+  [[gnu::cold]] const family* stated_family(const located_json& text) const {
     const family* const found = family_named(out_.model_type);
     if (found == nullptr) {
       const auto [expected, stated] = unknown_family(out_.model_type, &family::config_names);
@@ -118,7 +118,7 @@ class hf_config_reader : public hf_layer_norms {
   }
 
   /// The family of a Granite 4.0, some of which have attention in all layers.
-  [[gnu::cold]] const family* hybrid_family(const json_place& text) const {
+  [[gnu::cold]] const family* hybrid_family(const located_json& text) const {
     if (const std::string norm = text["normalization_function"].text_or("rmsnorm"); norm != "rmsnorm")
       document_.refuse("normalization_function", "rmsnorm", "'" + printable(norm, 40) + "'");
     if (!is_dense_hybrid(text)) return &family_of(architecture::granitehybrid);
@@ -127,10 +127,9 @@ class hf_config_reader : public hf_layer_norms {
   }
 
   /// Warns of every key that is not read.
-  [[gnu::cold]] void judge_keys(const json_place& root, const json_place& text) {
-    const auto judge = [&](const json_place& object, array_view<const config_key_rule> rules, std::string_view family) {
-      judge_config_keys(object, rules, family, out_.warnings);
-    };
+  [[gnu::cold]] void judge_keys(const located_json& root, const located_json& text) {
+    const auto judge = [&](const located_json& object, array_view<const config_key_rule> rules,
+                           std::string_view family) { judge_config_keys(object, rules, family, out_.warnings); };
     std::vector<config_key_rule> rules(std::begin(hf_key_rules), std::end(hf_key_rules));
     rules.insert(rules.end(), std::begin(renamed_key_rules), std::end(renamed_key_rules));
     rules.insert(rules.end(), std::begin(hf_layer_norm_key_rules), std::end(hf_layer_norm_key_rules));
@@ -142,7 +141,7 @@ class hf_config_reader : public hf_layer_norms {
       judge(root, outer, out_.model_type);
     }
     for (const char* key : {"rope_scaling", "rope_parameters"}) {
-      const json_place rope = text[key];
+      const located_json rope = text[key];
       judge(rope, hf_rope_key_rules, type_of(rope));
       for (const char* kind : {"full_attention", "sliding_attention"})
         judge(rope[kind], hf_rope_key_rules, type_of(rope[kind]));
@@ -151,7 +150,7 @@ class hf_config_reader : public hf_layer_norms {
   }
 
   /// Reads Granite's and MiniCPM's multipliers. Defaults: transformers' GraniteConfig.
-  [[gnu::cold]] void read_multipliers(const json_place& text) {
+  [[gnu::cold]] void read_multipliers(const located_json& text) {
     decoder_config& c = out_.config;
     for (const auto& [key, to] : {std::pair{"embedding_multiplier", &c.embedding_multiplier},
                                   {"attention_multiplier", &c.attention_multiplier},
@@ -162,7 +161,7 @@ class hf_config_reader : public hf_layer_norms {
     }
   }
 
-  [[gnu::cold]] void read_softcaps(const json_place& text) {
+  [[gnu::cold]] void read_softcaps(const located_json& text) {
     decoder_config& c = out_.config;
     for (const auto& [key, to] : {std::pair{"attn_logit_softcapping", &c.attn_logit_softcapping},
                                   {"final_logit_softcapping", &c.final_logit_softcapping}}) {
@@ -176,22 +175,22 @@ class hf_config_reader : public hf_layer_norms {
 
   /// Reads parts that only some models of a family have, and layers that draft tokens. Defaults: transformers'
   /// Glm4MoeConfig and HunYuanDenseV1Config.
-  [[gnu::cold]] void read_optional_parts(const json_place& text) {
+  [[gnu::cold]] void read_optional_parts(const located_json& text) {
     decoder_config& c = out_.config;
     const family& of = family_of(c.model_type);
     if (of.optional_norms) c.use_qk_norm = text["use_qk_norm"].boolean_or(of.turned_norms);
     if (of.optional_biases) c.attention_bias = text["attention_bias"].boolean_or(of.usual_biases);
-    if (const json_place drafts = text["num_nextn_predict_layers"]; of.draft_layers && drafts.present())
+    if (const located_json drafts = text["num_nextn_predict_layers"]; of.draft_layers && drafts.present())
       out_.draft_layers = size(drafts);
     if (!of.turned_norms) return;
     if (const std::string norm = text["norm_type"].text_or("rms"); norm != "rms" && norm != "hf_rms")
       document_.refuse("norm_type", "rms or hf_rms", "'" + printable(norm, 40) + "'");
   }
 
-  [[gnu::cold]] void read_sizes(const json_place& text) {
+  [[gnu::cold]] void read_sizes(const located_json& text) {
     decoder_config& c = out_.config;
     // The published configs of Gemma 3 leave out what Gemma3TextConfig has by default.
-    const bool gemma = is_gemma(c.model_type) && family_of(c.model_type).norms_behind,
+    const bool gemma = is_gemma(c.model_type) && family_of(c.model_type).norms_after,
                second = c.model_type == architecture::gemma2;
     const auto gemma_size_or = [&](const char* key, std::uint32_t absent) {
       return gemma && !text[key].present() ? absent : size(text[key]);
@@ -203,7 +202,7 @@ class hf_config_reader : public hf_layer_norms {
     if (sublayers && !text["num_hidden_layers"].present())
       c.num_hidden_layers = static_cast<std::uint32_t>(hybrid_kinds(text).size());
     else c.num_hidden_layers = size(text["num_hidden_layers"]);
-    const json_place inner = text["intermediate_size"];
+    const located_json inner = text["intermediate_size"];
     const bool adjusts = convolves && family_of(c.model_type).experts == mixtures::none;
     c.intermediate_size = adjusts                           ? short_conv_ffn(text)
                           : experts_only                    ? 0
@@ -221,7 +220,7 @@ class hf_config_reader : public hf_layer_norms {
     const bool elsewhere = (sublayers || family_of(c.model_type).turned_norms) && !text["head_dim"].present();
     if (family_of(c.model_type).latent) {
       c.head_dim = 0;  // read_latent reads it
-    } else if (const json_place own = text[elsewhere ? "attention_head_dim" : "head_dim"]; own.present()) {
+    } else if (const located_json own = text[elsewhere ? "attention_head_dim" : "head_dim"]; own.present()) {
       c.head_dim = size(own);
     } else if (const std::uint32_t usual = family_of(c.model_type).default_head_dim; usual != 0) {
       c.head_dim = usual;
@@ -242,15 +241,15 @@ class hf_config_reader : public hf_layer_norms {
                                                                 : read_eps(text);
   }
 
-  [[gnu::cold]] void read_activation(const json_place& text) {
+  [[gnu::cold]] void read_activation(const located_json& text) {
     const bool gemma = is_gemma(out_.config.model_type);
     const bool sublayers = family_of(out_.config.model_type).single_sublayers;
     const bool loose = family_of(out_.config.model_type).loose_sizes;
-    const json_place place = text[sublayers                                      ? "mlp_hidden_act"
-                                  : loose && text["activation"].present()        ? "activation"
-                                  : loose                                        ? "activation_function"
-                                  : gemma && text["hidden_activation"].present() ? "hidden_activation"
-                                                                                 : "hidden_act"];
+    const located_json place = text[sublayers                                      ? "mlp_hidden_act"
+                                    : loose && text["activation"].present()        ? "activation"
+                                    : loose                                        ? "activation_function"
+                                    : gemma && text["hidden_activation"].present() ? "hidden_activation"
+                                                                                   : "hidden_act"];
     const std::string act = place.text_or(std::string(name(family_of(out_.config.model_type).act)));
     if (const bool own = family_of(out_.config.model_type).act == activation::xielu; own || act == "xielu") {
       if (!own || act != "xielu")  // the parameters of xIELU belong to the layers of a family
@@ -271,7 +270,7 @@ class hf_config_reader : public hf_layer_norms {
 
   /// Reads the quantization_config of a BitNet (BitNetQuantConfig). The packed form's scale multiplies for
   /// autobitlinear and divides for bitlinear, which is the default.
-  [[gnu::cold]] void read_quantization(const json_place& quantization) {
+  [[gnu::cold]] void read_quantization(const located_json& quantization) {
     if (!quantization.present()) return;
     if (family_of(out_.config.model_type).block_biases && quantization["quant_method"].text_or("") == "mxfp4") return;
     const bool ternary = family_of(out_.config.model_type).may_be_ternary && out_.config.num_local_experts == 0 &&
@@ -287,7 +286,7 @@ class hf_config_reader : public hf_layer_norms {
                        "'" + printable(linear, 40) + "'");
     if (quantization["use_rms_norm"].boolean_or(false)) {
       if (!ternary) document_.refuse("quantization_config.use_rms_norm", "false", "true");
-      const json_place eps = quantization["rms_norm_eps"];
+      const located_json eps = quantization["rms_norm_eps"];
       out_.config.projection_norm_eps = eps.present() ? eps.real() : 1e-6f;  // BitNetQuantConfig's
     }
     out_.scale_divides = linear == "bitlinear";

@@ -19,7 +19,7 @@ class hf_encoder : public hf_streams {
   using hf_streams::hf_streams;
 
  protected:
-  [[gnu::cold]] void read_encoder(const json_place& root) {
+  [[gnu::cold]] void read_encoder(const located_json& root) {
     decoder_config& c = out_.config;
     const family& of = family_of(c.model_type);
     if (of.learned_positions) read_bert(root);
@@ -40,7 +40,7 @@ class hf_encoder : public hf_streams {
   struct encoder_sizes {
     std::uint32_t intermediate_size, num_hidden_layers, vocab_size, max_position_embeddings;
   };
-  [[gnu::cold]] void read_encoder_sizes(const json_place& root, const encoder_sizes& absent) {
+  [[gnu::cold]] void read_encoder_sizes(const located_json& root, const encoder_sizes& absent) {
     decoder_config& c = out_.config;
     c.hidden_size = size_or(root["hidden_size"], 768);
     c.intermediate_size = size_or(root["intermediate_size"], absent.intermediate_size);
@@ -50,14 +50,14 @@ class hf_encoder : public hf_streams {
     c.max_position_embeddings = size_or(root["max_position_embeddings"], absent.max_position_embeddings);
   }
   /// @return false where it is another activation
-  bool reads_gelu(const json_place& act) {
+  bool reads_gelu(const located_json& act) {
     const std::string word = act.text_or("gelu");
     const bool by_tanh = word == "gelu_new" || word == "gelu_pytorch_tanh";
     out_.config.hidden_act = by_tanh ? activation::gelu_tanh : activation::gelu;
     return by_tanh || word == "gelu";
   }
 
-  [[gnu::cold]] void read_bert(const json_place& root) {
+  [[gnu::cold]] void read_bert(const located_json& root) {
     decoder_config& c = out_.config;
     read_encoder_sizes(
         root,
@@ -71,7 +71,7 @@ class hf_encoder : public hf_streams {
       c.max_position_embeddings -= out_.position_offset;
     }
     c.rms_norm_eps = root["layer_norm_eps"].present() ? root["layer_norm_eps"].real() : 1e-12f;
-    if (const json_place type = root["position_embedding_type"]; type.text_or("absolute") != "absolute")
+    if (const located_json type = root["position_embedding_type"]; type.text_or("absolute") != "absolute")
       type.refuse("absolute");
     if (root["is_decoder"].boolean_or(false)) root["is_decoder"].refuse("false");
     if (!reads_gelu(root["hidden_act"])) root["hidden_act"].refuse("gelu, gelu_new or gelu_pytorch_tanh");
@@ -79,18 +79,18 @@ class hf_encoder : public hf_streams {
 
   /// Reads a ModernBERT. transformers 4 has a key for each of the two bases, transformers 5 rope_parameters for each
   /// kind of layer.
-  [[gnu::cold]] void read_modern_bert(const json_place& root) {
+  [[gnu::cold]] void read_modern_bert(const located_json& root) {
     decoder_config& c = out_.config;
     read_encoder_sizes(
         root,
         {.intermediate_size = 1152, .num_hidden_layers = 22, .vocab_size = 50'368, .max_position_embeddings = 8192});
     c.rms_norm_eps = root["norm_eps"].present() ? root["norm_eps"].real() : 1e-5f;
-    const json_place parameters = root["rope_parameters"];
+    const located_json parameters = root["rope_parameters"];
     if (parameters.present()) expect_kinds_alone(parameters);
     for (const auto& [key, kind, absent, to] :
          {std::tuple{"global_rope_theta", "full_attention", 160'000.f, &c.rope_theta},
           {"local_rope_theta", "sliding_attention", 10'000.f, &c.rope_local_base_freq}}) {
-      const json_place own = root[key], inner = parameters[kind]["rope_theta"];
+      const located_json own = root[key], inner = parameters[kind]["rope_theta"];
       expect_same(own, inner);
       *to = inner.present() ? inner.real() : own.present() ? own.real() : absent;
       if (parameters[kind].present()) expect_type(parameters[kind], "default");
@@ -98,7 +98,7 @@ class hf_encoder : public hf_streams {
     if (root["rope_scaling"].present()) expect_type(root["rope_scaling"], "default");
     for (const char* key : {"norm_bias", "attention_bias", "mlp_bias"})
       if (root[key].boolean_or(false)) root[key].refuse("false");
-    if (const json_place act = root["hidden_activation"]; act.text_or("gelu") == "silu")
+    if (const located_json act = root["hidden_activation"]; act.text_or("gelu") == "silu")
       c.hidden_act = activation::silu;
     else if (!reads_gelu(act)) act.refuse("gelu, gelu_new, gelu_pytorch_tanh or silu");
     read_modern_windows(root);
@@ -106,16 +106,16 @@ class hf_encoder : public hf_streams {
 
   /// Reads windows: layer 0 and every n-th layer after it see all positions, the others half of local_attention on each
   /// side.
-  [[gnu::cold]] void read_modern_windows(const json_place& root) {
+  [[gnu::cold]] void read_modern_windows(const located_json& root) {
     decoder_config& c = out_.config;
     const family& of = family_of(c.model_type);
-    const json_place interval = root["global_attn_every_n_layers"];
+    const located_json interval = root["global_attn_every_n_layers"];
     const std::uint32_t every = size_or(interval, of.window_interval);
     if (every == 0) interval.refuse("a number from 1");
     const std::uint32_t window = size_or(root["local_attention"], of.default_window);
-    if (const json_place half = root["sliding_window"]; half.present() && half.natural() != window / 2)
+    if (const located_json half = root["sliding_window"]; half.present() && half.natural() != window / 2)
       half.refuse("half of local_attention, " + std::to_string(window / 2));
-    if (const json_place types = root["layer_types"]; types.present()) {
+    if (const located_json types = root["layer_types"]; types.present()) {
       const auto each = types.elements();
       if (each.size() != c.num_hidden_layers)
         types.refuse(std::to_string(c.num_hidden_layers) + " values as num_hidden_layers");
@@ -127,7 +127,7 @@ class hf_encoder : public hf_streams {
     set_windows_from_first(c, window, every);
   }
 
-  [[gnu::cold]] void read_nomic_bert(const json_place& root) {
+  [[gnu::cold]] void read_nomic_bert(const located_json& root) {
     decoder_config& c = out_.config;
     c.hidden_size = size(root["n_embd"]);
     c.intermediate_size = size_or(root["n_inner"], 4 * c.hidden_size);
@@ -144,10 +144,10 @@ class hf_encoder : public hf_streams {
                             "moe_every_n_layers", "scale_attn_by_inverse_layer_idx"})
       if (!root[key].is_unwritten()) root[key].refuse("none");
     if (!root["scale_attn_weights"].boolean_or(true)) root["scale_attn_weights"].refuse("true");
-    if (const json_place part = root["rotary_emb_fraction"]; part.present() && part.number() != 1.0) part.refuse("1");
+    if (const located_json part = root["rotary_emb_fraction"]; part.present() && part.number() != 1.0) part.refuse("1");
     if (root["rotary_emb_scale_base"].present()) root["rotary_emb_scale_base"].refuse("none");
     c.hidden_act = activation::silu;
-    if (const json_place act = root["activation_function"]; act.text_or("swiglu") != "swiglu") act.refuse("swiglu");
+    if (const located_json act = root["activation_function"]; act.text_or("swiglu") != "swiglu") act.refuse("swiglu");
   }
 };
 

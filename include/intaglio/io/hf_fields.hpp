@@ -51,17 +51,17 @@ class hf_fields {
   }
 
  protected:
-  std::uint32_t size(const json_place& place) const {
+  std::uint32_t size(const located_json& place) const {
     const std::uint64_t value = place.natural();
     if (value > (std::numeric_limits<std::uint32_t>::max)()) place.refuse("a number below 2^32");
     return static_cast<std::uint32_t>(value);
   }
-  std::uint32_t size_or(const json_place& place, std::uint32_t absent) const {
+  std::uint32_t size_or(const located_json& place, std::uint32_t absent) const {
     return place.present() ? size(place) : absent;
   }
 
   /// Requires that two keys for one number are equal, where both are there.
-  [[gnu::cold]] void expect_same(const json_place& one, const json_place& other) const {
+  [[gnu::cold]] void expect_same(const located_json& one, const located_json& other) const {
     if (one.present() && other.present() && one.number() != other.number())
       document_.refuse(one.where() + " and " + other.where(), "one value",
                        number_text(one.real()) + " and " + number_text(other.real()));
@@ -69,8 +69,8 @@ class hf_fields {
 
   /// The type of a scaling, for which older files have the key `type`. @throws file_error where both keys are there
   /// with two types
-  [[gnu::cold]] static std::string type_of(const json_place& scaling) {
-    const json_place newer = scaling["rope_type"], older = scaling["type"];
+  [[gnu::cold]] static std::string type_of(const located_json& scaling) {
+    const located_json newer = scaling["rope_type"], older = scaling["type"];
     const auto spelt = [](const std::string& type) {  // types with two names; text has no positions of images
       return type == "su" ? "longrope" : type == "mrope" ? "default" : type;
     };
@@ -86,7 +86,7 @@ class hf_fields {
                        [&](const config_key_rule& rule) { return rule.key == key && rule.is_of(out_.model_type); });
   }
 
-  [[gnu::cold]] void expect_type(const json_place& scaling, const std::string& expected) const {
+  [[gnu::cold]] void expect_type(const located_json& scaling, const std::string& expected) const {
     if (const std::string type = type_of(scaling); type != expected)
       document_.refuse(scaling.where() + ".rope_type", expected, "'" + printable(type, 40) + "'");
   }

@@ -22,13 +22,13 @@ class hf_hybrids : public hf_layers {
  protected:
   /// The kinds of layers as letters of Nemotron-H's hybrid_override_pattern; lists are another spelling of it. M is
   /// recurrent, * attention, - only an FFN, E only a mixture of experts. Empty where the file states none.
-  [[gnu::cold]] std::string hybrid_kinds(const json_place& text) const {
-    const json_place newer = text["layer_types"], older = text["layers_block_type"],
-                     types = newer.present() ? newer : older, letters = text["hybrid_override_pattern"];
+  [[gnu::cold]] std::string hybrid_kinds(const located_json& text) const {
+    const located_json newer = text["layer_types"], older = text["layers_block_type"],
+                       types = newer.present() ? newer : older, letters = text["hybrid_override_pattern"];
     const bool sublayers = family_of(out_.config.model_type).single_sublayers;
-    const auto kinds_of = [&](const json_place& list) {
+    const auto kinds_of = [&](const located_json& list) {
       std::string out;
-      for (const json_place& layer : list.elements()) {
+      for (const located_json& layer : list.elements()) {
         const std::string& kind = layer.text();
         if (kind == "mamba" || kind == "linear_attention") out += 'M';
         else if (kind == "attention" || kind == "full_attention") out += '*';
@@ -52,9 +52,9 @@ class hf_hybrids : public hf_layers {
 
   /// Whether a GraniteMoeHybridConfig of transformers has no layer with a state. Then it is a Granite, or one with
   /// experts.
-  bool is_dense_hybrid(const json_place& text) const { return hybrid_kinds(text).find('M') == std::string::npos; }
+  bool is_dense_hybrid(const located_json& text) const { return hybrid_kinds(text).find('M') == std::string::npos; }
 
-  [[gnu::cold]] void read_dense_hybrid(const json_place& text) {
+  [[gnu::cold]] void read_dense_hybrid(const located_json& text) {
     if (hybrid_kinds(text).empty()) document_.refuse("layer_types", "attention in all layers", "no such key");
     if (text["position_embedding_type"].text_or("none") != "rope")
       document_.refuse("position_embedding_type", "rope",
@@ -64,7 +64,7 @@ class hf_hybrids : public hf_layers {
   }
 
   /// Reads Mamba-2 beside attention. Defaults: transformers' GraniteMoeHybridConfig and NemotronHConfig.
-  [[gnu::cold]] void read_state_space(const json_place& text) {
+  [[gnu::cold]] void read_state_space(const located_json& text) {
     decoder_config& c = out_.config;
     const bool sublayers = family_of(c.model_type).single_sublayers;
     const std::string kinds = hybrid_kinds(text);
@@ -79,7 +79,7 @@ class hf_hybrids : public hf_layers {
     }
     if (!c.expert_layers.empty()) read_expert_layers(text);
     c.conv_taps = size_or(text[sublayers ? "conv_kernel" : "mamba_d_conv"], 4);
-    const json_place heads = text[sublayers ? "mamba_num_heads" : "mamba_n_heads"];
+    const located_json heads = text[sublayers ? "mamba_num_heads" : "mamba_n_heads"];
     c.delta_net = {.key_heads = sublayers ? size_or(text["n_groups"], 8) : size_or(text["mamba_n_groups"], 1),
                    .value_heads = heads.present() ? size(heads) : 128,
                    .key_dim = sublayers ? size_or(text["ssm_state_size"], 128) : size_or(text["mamba_d_state"], 256),
@@ -89,14 +89,14 @@ class hf_hybrids : public hf_layers {
                        std::to_string(c.delta_net.value_heads));
     for (const char* key : {"mamba_conv_bias", "use_conv_bias"})
       if (!text[key].boolean_or(true)) text[key].refuse("true");
-    if (const json_place act = text["mamba_hidden_act"]; act.text_or("silu") != "silu") act.refuse("silu");
+    if (const located_json act = text["mamba_hidden_act"]; act.text_or("silu") != "silu") act.refuse("silu");
     if (sublayers && c.hidden_act != activation::relu_squared) text["mlp_hidden_act"].refuse("relu2");
     const bool turns = !sublayers && text["position_embedding_type"].text_or("none") == "rope";
     c.no_rope_layer_interval = turns ? 0 : 1;
     expect_open_steps(text);
   }
   /// Refuses bounds of the steps of states.
-  [[gnu::cold]] void expect_open_steps(const json_place& text) const {
+  [[gnu::cold]] void expect_open_steps(const located_json& text) const {
     const auto limits = text["time_step_limit"].elements();
     if (limits.empty()) return;
     constexpr double never = 1e18;  // far above any step of a working model
@@ -107,11 +107,11 @@ class hf_hybrids : public hf_layers {
   }
   /// Reads mixtures in layers that have nothing else. The width of their shared expert is separate from the number of
   /// shared experts.
-  [[gnu::cold]] void read_expert_layers(const json_place& text) {
+  [[gnu::cold]] void read_expert_layers(const located_json& text) {
     decoder_config& c = out_.config;
-    if (const json_place latent = text["moe_latent_size"]; latent.present()) latent.refuse("none");
+    if (const located_json latent = text["moe_latent_size"]; latent.present()) latent.refuse("none");
     for (const char* key : {"n_shared_experts", "n_group", "topk_group"})
-      if (const json_place stated = text[key]; stated.present() && stated.natural() != 1) stated.refuse("1");
+      if (const located_json stated = text[key]; stated.present() && stated.natural() != 1) stated.refuse("1");
     if (c.has_dense_layers()) c.dense_intermediate_size = c.intermediate_size;
     c.intermediate_size = size(text["moe_intermediate_size"]);
     c.shared_expert_intermediate_size = size(text["moe_shared_expert_intermediate_size"]);
@@ -120,13 +120,13 @@ class hf_hybrids : public hf_layers {
     c.num_experts_per_tok = size(text["num_experts_per_tok"]);
     c.norm_topk_prob = text["norm_topk_prob"].boolean_or(true);
     c.use_expert_bias = true;
-    if (const json_place factor = text["routed_scaling_factor"]; factor.present())
+    if (const located_json factor = text["routed_scaling_factor"]; factor.present())
       c.routed_scaling_factor = factor.real();
   }
   /// Reads Mamba-2 beside attention. Defaults: transformers' FalconH1Config.
-  [[gnu::cold]] void read_attention_beside(const json_place& text) {
+  [[gnu::cold]] void read_attention_beside(const located_json& text) {
     decoder_config& c = out_.config;
-    const json_place inner = text["mamba_d_ssm"], wide = text["mamba_d_head"];
+    const located_json inner = text["mamba_d_ssm"], wide = text["mamba_d_head"];
     const std::uint32_t heads = size_or(text["mamba_n_heads"], 128), expand = size_or(text["mamba_expand"], 2);
     if (expand > 64) text["mamba_expand"].refuse("at most 64");
     const std::uint32_t values = inner.present() ? size(inner) : inner.is_null() ? expand * c.hidden_size : 1024;
@@ -149,7 +149,7 @@ class hf_hybrids : public hf_layers {
 
   /// Reads Falcon-H1's multipliers, which become factors of matrices. A tied head is the embedding with its factor;
   /// what the head's own factor differs by divides the logits.
-  [[gnu::cold]] void read_weight_multipliers(const json_place& text) {
+  [[gnu::cold]] void read_weight_multipliers(const located_json& text) {
     decoder_config& c = out_.config;
     const auto one = [&](const char* key) {
       if (text[key].present() && !(text[key].number() > 0)) text[key].refuse("a number above 0");
@@ -157,7 +157,7 @@ class hf_hybrids : public hf_layers {
     };
     const auto several = [&](const char* key, std::size_t count) {
       std::vector<double> out;
-      for (const json_place& each : text[key].elements()) {
+      for (const located_json& each : text[key].elements()) {
         if (!(each.number() > 0)) each.refuse("a number above 0");
         out.push_back(each.number());
       }
@@ -186,8 +186,8 @@ class hf_hybrids : public hf_layers {
   }
 
   /// The width of a head: mamba_d_head, which mamba_expand determines too.
-  [[gnu::cold]] std::uint32_t granite_head(const json_place& text) const {
-    const json_place wide = text["mamba_d_head"];
+  [[gnu::cold]] std::uint32_t granite_head(const located_json& text) const {
+    const located_json wide = text["mamba_d_head"];
     const std::uint64_t expand = text["mamba_expand"].present() ? size(text["mamba_expand"]) : 2,
                         heads = text["mamba_n_heads"].present() ? size(text["mamba_n_heads"]) : 128;
     if (expand > 64) text["mamba_expand"].refuse("at most 64");

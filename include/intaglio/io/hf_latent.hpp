@@ -18,10 +18,11 @@ class hf_latent : public hf_mixtures {
  protected:
   /// Reads the widths of heads and of the vectors between products. A head's last channels are rotated. transformers
   /// calls their number head_dim.
-  [[gnu::cold]] void read_latent(const json_place& text) {
+  [[gnu::cold]] void read_latent(const located_json& text) {
     decoder_config& c = out_.config;
     constexpr auto widest = static_cast<std::uint32_t>(config_limits::head_dim);
-    const json_place rotated = text["qk_rope_head_dim"], first = text["qk_nope_head_dim"], query = text["q_lora_rank"];
+    const located_json rotated = text["qk_rope_head_dim"], first = text["qk_nope_head_dim"],
+                       query = text["q_lora_rank"];
     expect_same(text["num_key_value_heads"], text["num_attention_heads"]);
     expect_same(text["head_dim"], rotated);
     if (size(first) > widest || size(rotated) > widest)
@@ -38,13 +39,13 @@ class hf_latent : public hf_mixtures {
   }
 
   /// Reads the factor of scores that belongs to YaRN: mscale(factor, mscale_all_dim)^2 / sqrt(head_dim).
-  [[gnu::cold]] void read_latent_scale(const json_place& text) {
+  [[gnu::cold]] void read_latent_scale(const located_json& text) {
     decoder_config& c = out_.config;
     if (c.rope_scaling.type == rope_type::llama3)
       document_.refuse("rope_scaling.rope_type", "default, linear or yarn beside latent attention", "'llama3'");
     if (c.rope_scaling.type != rope_type::yarn) return;
-    const json_place scaling = text[text["rope_scaling"].present() ? "rope_scaling" : "rope_parameters"];
-    if (const json_place share = scaling["mscale_all_dim"]; share.present() && share.number() != 0)
+    const located_json scaling = text[text["rope_scaling"].present() ? "rope_scaling" : "rope_parameters"];
+    if (const located_json share = scaling["mscale_all_dim"]; share.present() && share.number() != 0)
       c.attention_multiplier = yarn_score_factor(c.head_dim, c.rope_scaling.factor, share.real());
   }
 };

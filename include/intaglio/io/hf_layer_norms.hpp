@@ -16,15 +16,15 @@ class hf_layer_norms : public hf_latent {
 
  protected:
   /// The epsilon of a decoder's norms. Families with LayerNorms may leave it out.
-  float read_eps(const json_place& text) const {
+  float read_eps(const located_json& text) const {
     const family& of = family_of(out_.config.model_type);
-    const json_place eps = text[of.eps_key.data()];
+    const located_json eps = text[of.eps_key.data()];
     return of.layer_norms && !eps.present() ? 1e-5f : eps.real();
   }
 
   /// Reads sizes that files leave out or name as GPT-2's. Defaults: transformers' FalconConfig, GPT2Config and
   /// GPTBigCodeConfig.
-  [[gnu::cold]] void read_loose_sizes(const json_place& text) {
+  [[gnu::cold]] void read_loose_sizes(const located_json& text) {
     decoder_config& c = out_.config;
     const auto size_of = [&](const char* key, const char* other, std::uint32_t absent) {
       expect_same(text[key], text[other]);
@@ -52,28 +52,28 @@ class hf_layer_norms : public hf_latent {
   }
 
   /// Reads biases, the rotated part of a head, and the factor of logits.
-  [[gnu::cold]] void read_layer_norms(const json_place& text) {
+  [[gnu::cold]] void read_layer_norms(const located_json& text) {
     decoder_config& c = out_.config;
     const family& of = family_of(c.model_type);
-    if (const json_place biases = text["use_qkv_bias"]; of.optional_biases && biases.present())
+    if (const located_json biases = text["use_qkv_bias"]; of.optional_biases && biases.present())
       c.attention_bias = biases.boolean_or(false);
-    if (const json_place part = text["rotary_pct"]; part.present()) {
-      for (const json_place& object : {text, text["rope_scaling"], text["rope_parameters"]})
+    if (const located_json part = text["rotary_pct"]; part.present()) {
+      for (const located_json& object : {text, text["rope_scaling"], text["rope_parameters"]})
         expect_same(part, object["partial_rotary_factor"]);
       c.rotary_dim = 0;  // the family's default
       if (part.number() != 1.0) read_partial_rotary(part);
     }
-    if (const json_place base = text["rotary_emb_base"]; base.present()) {
-      for (const json_place& object : {text, text["rope_scaling"], text["rope_parameters"]})
+    if (const located_json base = text["rotary_emb_base"]; base.present()) {
+      for (const located_json& object : {text, text["rope_scaling"], text["rope_parameters"]})
         expect_same(base, object["rope_theta"]);
       c.rope_theta = base.real();
     }
-    const json_place step = text["layer_switch"];
+    const located_json step = text["layer_switch"];
     expect_same(step, text["sliding_window_pattern"]);
     if (c.sliding_window != 0 && of.window_interval != 0 && step.present() && size(step) != c.sliding_window_pattern)
       step.refuse(std::to_string(c.sliding_window_pattern) + ", the interval of layers without a window");
     if (!of.scaled_logits) return;
-    const json_place scale = text["logit_scale"];
+    const located_json scale = text["logit_scale"];
     const float by = scale.present() ? scale.real() : 0.0625f;
     if (!(by > 0)) scale.refuse("a number above 0");
     c.logits_scaling = 1 / by;

@@ -20,7 +20,7 @@ class hf_layers : public hf_rope {
 
  protected:
   /// Reads heads, caches and FFNs by kind of layer. Defaults: transformers' Gemma4TextConfig.
-  [[gnu::cold]] void read_kinds(const json_place& text) {
+  [[gnu::cold]] void read_kinds(const located_json& text) {
     decoder_config& c = out_.config;
     c.attention_multiplier = 1.f;
     c.global_head_dim = text["global_head_dim"].present() ? size(text["global_head_dim"]) : 512;
@@ -36,7 +36,7 @@ class hf_layers : public hf_rope {
     }
     if (text["hidden_size_per_layer_input"].present())
       c.hidden_size_per_layer_input = size(text["hidden_size_per_layer_input"]);
-    if (const json_place words = text["vocab_size_per_layer_input"];
+    if (const located_json words = text["vocab_size_per_layer_input"];
         c.hidden_size_per_layer_input != 0 && words.present() && size(words) != c.vocab_size)
       words.refuse(std::to_string(c.vocab_size) + " as vocab_size");
     if (text["enable_moe_block"].boolean_or(false)) {
@@ -46,10 +46,10 @@ class hf_layers : public hf_rope {
       c.num_experts_per_tok = size(text["top_k_experts"]);
       c.shared_expert_intermediate_size = std::exchange(c.intermediate_size, size(text["moe_intermediate_size"]));
     }
-    const json_place global = text["rope_parameters"]["full_attention"];
+    const located_json global = text["rope_parameters"]["full_attention"];
     if (!global.present()) document_.refuse("rope_parameters.full_attention", "an object", "no such key");
     for (const char* key : {"rope_theta", "partial_rotary_factor"})
-      for (const json_place& object : {text, text["rope_scaling"]})
+      for (const located_json& object : {text, text["rope_scaling"]})
         if (object[key].present() && !global[key].present()) object[key].refuse("none beside the kinds of layers");
     if (type_of(global) == "proportional") {
       const double part = global["partial_rotary_factor"].present() ? global["partial_rotary_factor"].number() : 1.0;
@@ -64,10 +64,10 @@ class hf_layers : public hf_rope {
 
   /// Reads which layers have a short convolution, from a list of kinds or a list of the other layers' numbers.
   /// Defaults: transformers' Lfm2Config.
-  [[gnu::cold]] void read_short_conv(const json_place& text) {
+  [[gnu::cold]] void read_short_conv(const located_json& text) {
     decoder_config& c = out_.config;
     c.conv_taps = text["conv_L_cache"].present() ? size(text["conv_L_cache"]) : 3;
-    const json_place types = text["layer_types"], numbers = text["full_attn_idxs"];
+    const located_json types = text["layer_types"], numbers = text["full_attn_idxs"];
     expect_two_kinds();
     if (!types.present() && !numbers.present())
       document_.refuse("layer_types", "one for each of " + std::to_string(c.num_hidden_layers) + " layers",
@@ -77,7 +77,7 @@ class hf_layers : public hf_rope {
   }
 
   /// Reads delta rules. Defaults: transformers' Qwen3NextConfig and Qwen3_5TextConfig, which agree in these.
-  [[gnu::cold]] void read_delta_net(const json_place& text) {
+  [[gnu::cold]] void read_delta_net(const located_json& text) {
     decoder_config& c = out_.config;
     c.conv_taps = size_or(text["linear_conv_kernel_dim"], 4);
     c.delta_net = {.key_heads = size_or(text["linear_num_key_heads"], 16),
@@ -85,7 +85,7 @@ class hf_layers : public hf_rope {
                    .key_dim = size_or(text["linear_key_head_dim"], 128),
                    .value_dim = size_or(text["linear_value_head_dim"], 128)};
     if (!text["attn_output_gate"].boolean_or(true)) text["attn_output_gate"].refuse("true");
-    const json_place stated = text["full_attention_interval"];
+    const located_json stated = text["full_attention_interval"];
     const std::uint32_t interval = size_or(stated, 4);
     if (interval == 0) stated.refuse("a number above 0");
     expect_two_kinds();
@@ -101,10 +101,10 @@ class hf_layers : public hf_rope {
   }
 
   /// Reads which layers are recurrent from a list of the other layers' numbers.
-  [[gnu::cold]] void read_full_attention_numbers(const json_place& numbers) {
+  [[gnu::cold]] void read_full_attention_numbers(const located_json& numbers) {
     decoder_config& c = out_.config;
     c.recurrent_layers = layer_set::all_but(c.num_hidden_layers);
-    for (const json_place& each : numbers.elements()) {
+    for (const located_json& each : numbers.elements()) {
       const std::uint32_t layer = size(each);
       if (layer >= c.num_hidden_layers || !c.recurrent_layers.has(layer))
         each.refuse("numbers of layers below " + std::to_string(c.num_hidden_layers) + ", each once");
@@ -115,7 +115,7 @@ class hf_layers : public hf_rope {
   /// Reads which layers are recurrent from layer_types, if present. Where another key stated it, both have to agree.
   /// @param kind the name of recurrent layers in the list
   /// @param other the other key, whose layers the config has  @param value its value, for the error
-  [[gnu::cold]] void read_recurrent_types(const json_place& types, std::string_view kind, const json_place& other,
+  [[gnu::cold]] void read_recurrent_types(const located_json& types, std::string_view kind, const located_json& other,
                                           const std::string& value) {
     if (!types.present()) return;
     decoder_config& c = out_.config;
@@ -135,12 +135,12 @@ class hf_layers : public hf_rope {
 
   /// The width of LFM2's FFN. As in transformers' Lfm2Config, block_ff_dim goes before intermediate_size. The width is
   /// two thirds of it, times a multiplier, rounded up to a multiple, unless block_auto_adjust_ff_dim is false.
-  [[gnu::cold]] std::uint32_t short_conv_ffn(const json_place& text) const {
-    const json_place stated = text["block_ff_dim"].present() ? text["block_ff_dim"] : text["intermediate_size"];
+  [[gnu::cold]] std::uint32_t short_conv_ffn(const located_json& text) const {
+    const located_json stated = text["block_ff_dim"].present() ? text["block_ff_dim"] : text["intermediate_size"];
     std::uint64_t out = size(stated);
     if (!text["block_auto_adjust_ff_dim"].boolean_or(true)) return static_cast<std::uint32_t>(out);
     out = 2 * out / 3;
-    if (const json_place by = text["block_ffn_dim_multiplier"]; by.present()) {
+    if (const located_json by = text["block_ffn_dim_multiplier"]; by.present()) {
       if (!(by.number() > 0 && by.number() <= 16)) by.refuse("a number above 0 and up to 16");
       out = static_cast<std::uint64_t>(by.number() * static_cast<double>(out));
     }
@@ -153,9 +153,9 @@ class hf_layers : public hf_rope {
   }
 
   /// Reads the layers without rotation: a list with 0 for each of them, or the interval between them.
-  [[gnu::cold]] void read_layers_without_rope(const json_place& text) {
+  [[gnu::cold]] void read_layers_without_rope(const located_json& text) {
     decoder_config& c = out_.config;
-    const json_place list = text["no_rope_layers"], interval = text["no_rope_layer_interval"];
+    const located_json list = text["no_rope_layers"], interval = text["no_rope_layer_interval"];
     const std::uint32_t usual = family_of(c.model_type).no_rope_interval;
     if (usual != 0) c.no_rope_layer_interval = interval.present() ? size(interval) : usual;
     if (!list.present()) return;
@@ -164,7 +164,7 @@ class hf_layers : public hf_rope {
     if (layers.size() != c.num_hidden_layers)
       document_.refuse(list.where(), std::to_string(c.num_hidden_layers) + " entries", std::to_string(layers.size()));
     const auto first =
-        std::find_if(layers.begin(), layers.end(), [](const json_place& each) { return each.natural() == 0; });
+        std::find_if(layers.begin(), layers.end(), [](const located_json& each) { return each.natural() == 0; });
     const auto every = first == layers.end() ? std::size_t{0} : static_cast<std::size_t>(first - layers.begin()) + 1;
     if (usual == 0 && every != 0)
       document_.refuse(list.where(), "none for " + out_.model_type, "layers without rotation");
@@ -181,7 +181,7 @@ class hf_layers : public hf_rope {
 
   /// Reads windows: Mistral and some Mixtrals have them in all layers, Gemma 3 in all but every sixth.
   /// transformers 5 lists the kind of each layer.
-  [[gnu::cold]] void read_windows(const json_place& text) {
+  [[gnu::cold]] void read_windows(const located_json& text) {
     decoder_config& c = out_.config;
     const std::uint32_t interval = family_of(c.model_type).window_interval;
     const bool mistral = out_.model_type == "mistral", mixtral = out_.model_type == "mixtral";
@@ -214,32 +214,32 @@ class hf_layers : public hf_rope {
   }
 
   /// Reads the rotation of layers with a window: that of the others without their scaling.
-  [[gnu::cold]] void read_unscaled_windows(const json_place& text) {
+  [[gnu::cold]] void read_unscaled_windows(const located_json& text) {
     decoder_config& c = out_.config;
     c.rope_local_base_freq = c.rope_theta;
-    const json_place local = text["rope_parameters"]["sliding_attention"];
+    const located_json local = text["rope_parameters"]["sliding_attention"];
     if (!local.present()) return;
     expect_type(local, "default");
-    if (const json_place theta = local["rope_theta"]; theta.present() && theta.real() != c.rope_theta)
+    if (const located_json theta = local["rope_theta"]; theta.present() && theta.real() != c.rope_theta)
       theta.refuse(number_text(c.rope_theta) + " as in full_attention");
   }
 
   /// Refuses windows of the last layers.
-  [[gnu::cold]] void refuse_late_windows(const json_place& text) const {
-    const json_place first = text["max_window_layers"];
+  [[gnu::cold]] void refuse_late_windows(const located_json& text) const {
+    const located_json first = text["max_window_layers"];
     if (text["sliding_window"].present() && first.present() && size(first) < out_.config.num_hidden_layers)
       first.refuse("num_hidden_layers or more: no layer has a window");
     expect_full_attention(text["layer_types"]);
   }
 
   /// Refuses layers of other kinds than attention to all positions.
-  [[gnu::cold]] static void expect_full_attention(const json_place& types) {
-    for (const json_place& layer : types.elements())
+  [[gnu::cold]] static void expect_full_attention(const located_json& types) {
+    for (const located_json& layer : types.elements())
       if (layer.text() != "full_attention") layer.refuse("full_attention");
   }
 
   /// The interval in EXAONE's letters: "LLLG" is 4, where L is a layer with a window.
-  [[gnu::cold]] static std::uint32_t letters(const json_place& place) {
+  [[gnu::cold]] static std::uint32_t letters(const located_json& place) {
     const std::string word = place.text();
     if (word.empty() || word.size() > layer_pattern::max_period || word.find('G') + 1 != word.size() ||
         word.find_first_not_of('L') + 1 != word.size())
@@ -248,11 +248,11 @@ class hf_layers : public hf_rope {
   }
 
   /// Reads which layers have the window: every n-th has none, or layer_types lists the kind of each layer.
-  [[gnu::cold]] void read_window_pattern(const json_place& text) {
+  [[gnu::cold]] void read_window_pattern(const located_json& text) {
     decoder_config& c = out_.config;
     std::string stated;  // the key that was read last
     for (const char* key : {"_sliding_window_pattern", "sliding_window_pattern"}) {
-      const json_place found = text[key];
+      const located_json found = text[key];
       if (!found.present() || !has_key(key)) continue;
       const std::uint32_t every = found.is_string() ? letters(found) : size(found);
       if (every == 0) continue;
@@ -267,10 +267,10 @@ class hf_layers : public hf_rope {
   }
 
   /// @param pattern the key that said which layers have the window; empty where none did
-  [[gnu::cold]] void read_layer_types(const json_place& list, const std::string& pattern) {
+  [[gnu::cold]] void read_layer_types(const located_json& list, const std::string& pattern) {
     decoder_config& c = out_.config;
     std::vector<bool> windowed;
-    for (const json_place& layer : list.elements()) {
+    for (const located_json& layer : list.elements()) {
       const std::string& type = layer.text();
       if (type != "sliding_attention" && type != "full_attention") layer.refuse("sliding_attention or full_attention");
       windowed.push_back(type == "sliding_attention");

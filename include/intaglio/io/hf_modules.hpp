@@ -31,7 +31,7 @@ struct dense_module {
 [[gnu::cold]] inline dense_module read_dense_module(const std::filesystem::path& folder) {
   strict_json document((folder / "config.json").string());
   document.read_file(folder / "config.json");
-  const json_place root(document.path(), "", &document.root());
+  const located_json root(document.path(), "", &document.root());
   if (!root.is_object()) document.refuse("config.json", "a JSON object", document.root().type_name());
   const auto features = [&](const char* key) {
     const std::uint64_t value = root[key].natural();
@@ -54,8 +54,8 @@ struct dense_module {
   if (std::error_code ignored; !std::filesystem::exists(path, ignored)) return out;
   strict_json document(path.string());
   document.read_file(path);
-  const json_place root(document.path(), "", &document.root());
-  for (const json_place& module : root.elements()) {
+  const located_json root(document.path(), "", &document.root());
+  for (const located_json& module : root.elements()) {
     const std::string type = module["type"].text(), name = type.substr(type.rfind('.') + 1);
     if (name == "Transformer" || name == "Pooling" || name == "Normalize") continue;
     if (name != "Dense") {
@@ -87,7 +87,7 @@ struct dense_module {
   if (std::error_code ignored; !std::filesystem::exists(path, ignored)) return folder / "1_Pooling";
   strict_json document(path.string());
   document.read_file(path);
-  for (const json_place& module : json_place(document.path(), "", &document.root()).elements()) {
+  for (const located_json& module : located_json(document.path(), "", &document.root()).elements()) {
     const std::string within = module["path"].text_or("");
     if (module["type"].text().ends_with("Pooling") && !within.empty() && within.find_first_of("/\\:") == within.npos &&
         within.front() != '.')
@@ -124,17 +124,17 @@ inline constexpr config_key_rule prompt_key_rules[] = {
     if (std::error_code ignored; !std::filesystem::exists(path, ignored)) return;
     strict_json document(path.string());
     document.read_file(path);
-    const json_place root(document.path(), "", &document.root());
+    const located_json root(document.path(), "", &document.root());
     judge_config_keys(root, rules, "embeddings", warnings);
     judge(root, [&](const std::string& line) { warnings.push_back(in_file(path.string(), line)); });
   };
-  read("sentence_bert_config.json", sentence_key_rules, [&](const json_place& root, const auto& warn) {
-    const json_place most = root["max_seq_length"];
+  read("sentence_bert_config.json", sentence_key_rules, [&](const located_json& root, const auto& warn) {
+    const located_json most = root["max_seq_length"];
     if (most.present() && most.natural() < c.max_position_embeddings)
       warn("max_seq_length " + std::to_string(most.natural()) + " is not used: texts are not cut, and may have " +
            std::to_string(c.max_position_embeddings) + " tokens");
   });
-  read("config_sentence_transformers.json", prompt_key_rules, [&](const json_place& root, const auto& warn) {
+  read("config_sentence_transformers.json", prompt_key_rules, [&](const located_json& root, const auto& warn) {
     const std::string name = root["default_prompt_name"].text_or("");
     if (name.empty()) return;
     const std::string prompt = root["prompts"][name.c_str()].text_or("");

@@ -133,10 +133,10 @@ inline std::vector<hf_part> delta_net_parts() {
 /// Gemma.
 [[gnu::cold]] inline std::vector<hf_part> hf_parts(const family& of) {
   if (of.recurrent == recurrence::mamba2) return mamba2_parts(of);
-  const bool gemma = of.norms_behind && !of.norms_by_sublayer;
-  const char* const behind_attention = gemma                  ? "post_attention_layernorm"
-                                       : of.norms_by_sublayer ? "post_self_attn_layernorm"
-                                                              : "pre_feedforward_layernorm";
+  const bool gemma = of.norms_after && !of.norms_by_sublayer;
+  const char* const after_attention = gemma                  ? "post_attention_layernorm"
+                                      : of.norms_by_sublayer ? "post_self_attn_layernorm"
+                                                             : "pre_feedforward_layernorm";
   if (of.recurrent == recurrence::short_conv) return short_conv_parts();
   std::vector<hf_part> out(attention_parts.begin(), attention_parts.end());
   if (of.turned_norms) {
@@ -152,7 +152,7 @@ inline std::vector<hf_part> delta_net_parts() {
   add({{"self_attn.qkv_proj", "attn_qkv"},
        {"self_attn.attn_sub_norm", "attn_sub_norm"},
        {gemma ? "pre_feedforward_layernorm" : "post_attention_layernorm", of.ffn_norm},
-       {behind_attention, of.norms_behind ? "post_attention_norm" : "ffn_norm"},
+       {after_attention, of.norms_after ? "post_attention_norm" : "ffn_norm"},
        {of.norms_by_sublayer ? "post_mlp_layernorm" : "post_feedforward_layernorm", "post_ffw_norm"},
        {"pre_feedforward_layernorm_2", "pre_ffw_norm_2"},
        {"post_feedforward_layernorm_1", "post_ffw_norm_1"},

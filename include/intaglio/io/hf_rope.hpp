@@ -81,12 +81,12 @@ class hf_rope : public hf_fields {
 
   /// Reads the rotation. transformers 4 has rope_theta and rope_scaling, transformers 5 rope_parameters, with one set
   /// for each kind of layer in Gemma.
-  [[gnu::cold]] void read_rope(const json_place& text) {
+  [[gnu::cold]] void read_rope(const located_json& text) {
     const family& of = family_of(out_.config.model_type);
     const bool gemma = is_gemma(of.type) && of.head_norms;
-    json_place parameters = text["rope_parameters"];
-    const json_place local = parameters["sliding_attention"], older = text["rope_scaling"];
-    for (const json_place& kind : {older["full_attention"], older["sliding_attention"]})
+    located_json parameters = text["rope_parameters"];
+    const located_json local = parameters["sliding_attention"], older = text["rope_scaling"];
+    for (const located_json& kind : {older["full_attention"], older["sliding_attention"]})
       if (kind.present()) kind.refuse("none: rope_parameters has the kinds of layers");
     if (local.present() && !gemma && !(of.unscaled_windows && text["sliding_window"].present()))
       local.refuse("none: all layers are rotated alike");
@@ -94,15 +94,15 @@ class hf_rope : public hf_fields {
       expect_kinds_alone(parameters);
       parameters = parameters["full_attention"];
     }
-    const json_place theta = stated_in(text, older, parameters, "rope_theta");
+    const located_json theta = stated_in(text, older, parameters, "rope_theta");
     out_.config.rope_theta = theta.present() ? theta.real() : default_theta();
     if (gemma) read_local_base(text, local);
-    const json_place turning = stated_in(text, older, parameters, "partial_rotary_factor");
+    const located_json turning = stated_in(text, older, parameters, "partial_rotary_factor");
     if (of.kinds_of_layers) return expect_type(older, "default");  // read_kinds reads it
     if (turning.present() && turning.number() != 1.0) read_partial_rotary(turning);
     if (const std::uint32_t part = of.default_rotary_part; part != 0 && !turning.present())
       out_.config.rotary_dim = out_.config.head_dim / part;
-    const json_place scaling = older.present() ? older : parameters;
+    const located_json scaling = older.present() ? older : parameters;
     if (!scaling.present()) return;
     const std::string type = type_of(scaling);
     if (older.present() && parameters.present()) expect_one_scaling(older, parameters);
@@ -124,12 +124,12 @@ class hf_rope : public hf_fields {
       out.high_freq_factor = scaling["high_freq_factor"].real();
     }
     // transformers: the outer key goes first; without either key the scaling starts from the unscaled context.
-    const json_place outer = text["original_max_position_embeddings"],
-                     inner = scaling["original_max_position_embeddings"];
+    const located_json outer = text["original_max_position_embeddings"],
+                       inner = scaling["original_max_position_embeddings"];
     out.original_max_position_embeddings = outer.present()   ? size(outer)
                                            : inner.present() ? size(inner)
                                                              : out_.config.max_position_embeddings;
-    if (const json_place beta = scaling["llama_4_scaling_beta"]; beta.present() && beta.number() != 0) {
+    if (const located_json beta = scaling["llama_4_scaling_beta"]; beta.present() && beta.number() != 0) {
       if (!of.scaled_queries) beta.refuse("none");
       // Queries are multiplied by 1 + beta * log(1 + floor(position / original)), which is 1 up to there.
       out_.config.max_position_embeddings =
@@ -138,8 +138,8 @@ class hf_rope : public hf_fields {
   }
 
   /// Reads the rotation of layers with a window, which has another base than that of the others.
-  [[gnu::cold]] void read_local_base(const json_place& text, const json_place& local) {
-    const json_place inner = local["rope_theta"], older = text["rope_local_base_freq"];
+  [[gnu::cold]] void read_local_base(const located_json& text, const located_json& local) {
+    const located_json inner = local["rope_theta"], older = text["rope_local_base_freq"];
     expect_same(older, inner);
     out_.config.rope_local_base_freq = inner.present()                                      ? inner.real()
                                        : older.present() && has_key("rope_local_base_freq") ? older.real()
@@ -148,9 +148,9 @@ class hf_rope : public hf_fields {
   }
 
   /// A number that may be in three objects, and is equal where several of them have it.
-  [[gnu::cold]] json_place stated_in(const json_place& text, const json_place& older, const json_place& newer,
-                                     const char* key) const {
-    const json_place outer = text[key], middle = older[key], inner = newer[key];
+  [[gnu::cold]] located_json stated_in(const located_json& text, const located_json& older, const located_json& newer,
+                                       const char* key) const {
+    const located_json outer = text[key], middle = older[key], inner = newer[key];
     expect_same(outer, middle);
     expect_same(outer, inner);
     expect_same(middle, inner);
@@ -158,43 +158,43 @@ class hf_rope : public hf_fields {
   }
 
   /// Refuses a rotation beside those of kinds of layers, where it is not that of the layers that see all positions.
-  [[gnu::cold]] void expect_kinds_alone(const json_place& parameters) const {
+  [[gnu::cold]] void expect_kinds_alone(const located_json& parameters) const {
     expect_type(parameters, "default");
     for (const char* key : {"rope_theta", "partial_rotary_factor"}) {
-      const json_place beside = parameters[key], inner = parameters["full_attention"][key];
+      const located_json beside = parameters[key], inner = parameters["full_attention"][key];
       expect_same(beside, inner);
       if (beside.present() && !inner.present()) beside.refuse("none beside the kinds of layers");
     }
   }
 
   /// Requires that both spellings of a scaling say the same.
-  [[gnu::cold]] void expect_one_scaling(const json_place& one, const json_place& other) const {
+  [[gnu::cold]] void expect_one_scaling(const located_json& one, const located_json& other) const {
     const std::string type = type_of(one);
     if (type_of(other) != type) expect_type(other, type);
     for (const config_key_rule& rule : hf_rope_key_rules) {
       // rope_theta and partial_rotary_factor may be in one of three objects: stated_in compares them.
       if (rule.families == nullptr || !rule.is_of(type)) continue;
       const std::string key(rule.key.view());
-      const json_place first = one[key.c_str()], second = other[key.c_str()];
+      const located_json first = one[key.c_str()], second = other[key.c_str()];
       if (first.is_number() && second.is_number()) expect_same(first, second);
       else if (!first.equals(second)) second.refuse("the value of " + first.where());
     }
   }
 
   /// Checks a dynamic scaling, which gives texts past the original context a larger base. The context ends there.
-  [[gnu::cold]] void end_at_dynamic(const json_place& scaling) {
+  [[gnu::cold]] void end_at_dynamic(const located_json& scaling) {
     if (scaling["alpha"].present()) scaling["alpha"].refuse("none");
-    if (const json_place factor = scaling["factor"]; !(factor.number() >= 1)) factor.refuse("a number from 1");
+    if (const located_json factor = scaling["factor"]; !(factor.number() >= 1)) factor.refuse("a number from 1");
     std::uint32_t& context = out_.config.max_position_embeddings;
-    if (const json_place original = scaling["original_max_position_embeddings"]; original.present())
+    if (const located_json original = scaling["original_max_position_embeddings"]; original.present())
       context = (std::min)(context, size(original));
   }
 
   /// Reads `alpha`: the base is multiplied by alpha^(d / (d - 2)) for heads of d channels, at every position.
   /// transformers' HunYuanDenseV1RotaryEmbedding reads nothing else of the object.
-  [[gnu::cold]] void read_alpha(const json_place& scaling, const std::string& type) {
+  [[gnu::cold]] void read_alpha(const located_json& scaling, const std::string& type) {
     if (type != "dynamic") expect_type(scaling, "default or dynamic");
-    const json_place alpha = scaling["alpha"];
+    const located_json alpha = scaling["alpha"];
     if (!alpha.present() || !(alpha.number() > 0)) alpha.refuse("a number above 0");
     for (const char* key : {"factor", "mscale", "mscale_all_dim"})
       if (scaling[key].present() && scaling[key].number() != 1.0) scaling[key].refuse("1 beside alpha");
@@ -205,7 +205,7 @@ class hf_rope : public hf_fields {
   }
 
   /// Reads YaRN. Defaults: transformers' _compute_yarn_parameters.
-  [[gnu::cold]] void read_yarn(const json_place& scaling) {
+  [[gnu::cold]] void read_yarn(const located_json& scaling) {
     rope_scaling_config& out = out_.config.rope_scaling;
     const auto real_or = [&](const char* key, float absent) {
       return scaling[key].present() ? scaling[key].real() : absent;
@@ -221,7 +221,7 @@ class hf_rope : public hf_fields {
   }
 
   /// Reads which part of a head's channels is rotated: the first ones.
-  [[gnu::cold]] void read_partial_rotary(const json_place& part) {
+  [[gnu::cold]] void read_partial_rotary(const located_json& part) {
     decoder_config& c = out_.config;
     if (!family_of(c.model_type).partial_rotary) part.refuse("1");
     const double wide = c.head_dim * part.number();
@@ -233,12 +233,12 @@ class hf_rope : public hf_fields {
 
   /// Reads longrope. In transformers' _compute_longrope_parameters `factor` is not read where the original length is
   /// stated.
-  [[gnu::cold]] void read_longrope(const json_place& text, const json_place& scaling) {
+  [[gnu::cold]] void read_longrope(const located_json& text, const located_json& scaling) {
     decoder_config& c = out_.config;
     rope_scaling_config& out = c.rope_scaling;
     out.type = rope_type::longrope;
-    const json_place outer = text["original_max_position_embeddings"],
-                     inner = scaling["original_max_position_embeddings"];
+    const located_json outer = text["original_max_position_embeddings"],
+                       inner = scaling["original_max_position_embeddings"];
     out.original_max_position_embeddings = size(outer.present() ? outer : inner);
     const std::size_t pairs = (c.rotary_dim != 0 ? c.rotary_dim : c.head_dim) / 2;
     for (const auto& [key, to] :

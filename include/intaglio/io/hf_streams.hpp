@@ -18,7 +18,7 @@ class hf_streams : public hf_hybrids {
   using hf_hybrids::hf_hybrids;
 
  protected:
-  [[gnu::cold]] void read_streams(const json_place& text) {
+  [[gnu::cold]] void read_streams(const located_json& text) {
     decoder_config& c = out_.config;
     c.attention_multiplier = 1.f;
     c.num_key_value_heads = size_or(text["num_key_value_heads"], 2);
@@ -32,19 +32,19 @@ class hf_streams : public hf_hybrids {
     c.laurel_rank = size_or(text["laurel_rank"], 64);
     if (size_or(text["altup_active_idx"], 0) != 0) text["altup_active_idx"].refuse("0");
     if (!text["altup_correct_scale"].boolean_or(true)) text["altup_correct_scale"].refuse("true");
-    if (const json_place clip = text["altup_coef_clip"]; clip.is_null() || (clip.present() && clip.number() != 120.0))
+    if (const located_json clip = text["altup_coef_clip"]; clip.is_null() || (clip.present() && clip.number() != 120.0))
       document_.refuse(clip.where(), "120", clip.present() ? number_text(clip.real()) : "null");
     read_sparsity(text["activation_sparsity_pattern"]);
   }
 
   /// The width of all FFNs; the file states it once, or once for each layer.
-  [[gnu::cold]] std::uint32_t width_of_layers(const json_place& place, std::uint32_t layers) const {
+  [[gnu::cold]] std::uint32_t width_of_layers(const located_json& place, std::uint32_t layers) const {
     if (!place.present() || place.is_number()) return size(place);
     const auto each = place.elements();
     if (each.size() != layers)
       document_.refuse(place.where(), std::to_string(layers) + " numbers as num_hidden_layers",
                        std::to_string(each.size()));
-    for (const json_place& layer : each)
+    for (const located_json& layer : each)
       if (size(layer) != size(each.front()))
         layer.refuse(std::to_string(size(each.front())) + " as in layer 0: one width for all layers");
     return each.empty() ? 0 : size(each.front());
@@ -52,7 +52,7 @@ class hf_streams : public hf_hybrids {
 
  private:
   /// Reads for each layer the fraction of features that is left out: 0, or one other number.
-  [[gnu::cold]] void read_sparsity(const json_place& list) {
+  [[gnu::cold]] void read_sparsity(const located_json& list) {
     decoder_config& c = out_.config;
     constexpr double usual = 0.95;
     constexpr std::uint32_t usual_layers = 10;

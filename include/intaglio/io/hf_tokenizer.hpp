@@ -119,7 +119,7 @@ namespace hf {
 
 /// Whether steps are Falcon's: punctuation, GPT-2's words, runs of digits, three digits. Its step ByteLevel is not the
 /// last one.
-[[gnu::cold]] inline bool are_falcon_steps(const std::vector<json_place>& steps) {
+[[gnu::cold]] inline bool are_falcon_steps(const std::vector<located_json>& steps) {
   return steps.size() == 4 && steps[0]["type"].text() == "Punctuation" &&
          steps[0]["behavior"].text_or("") == "Contiguous" && steps[1]["type"].text() == "ByteLevel" &&
          !steps[1]["add_prefix_space"].boolean_or(true) && steps[1]["use_regex"].boolean_or(true) &&
@@ -130,9 +130,9 @@ namespace hf {
 
 /// The pre-tokenizer of a byte-level file; absent where pre_tokenizer is not byte-level. @throws file_error: unknown
 /// component
-[[gnu::cold]] inline std::optional<pretokenizer> byte_level_pretokenizer(const json_place& field) {
+[[gnu::cold]] inline std::optional<pretokenizer> byte_level_pretokenizer(const located_json& field) {
   if (!field.present()) return std::nullopt;
-  std::vector<json_place> steps{field};
+  std::vector<located_json> steps{field};
   if (field["type"].text() == "Sequence") steps = field["pretokenizers"].elements();
   if (are_falcon_steps(steps)) return pretokenizer::falcon;
   std::vector<std::string> expressions;
@@ -142,7 +142,7 @@ namespace hf {
     return nullptr;
   };
   bool removes = false;
-  for (const json_place& step : steps) {
+  for (const located_json& step : steps) {
     const std::string type = step["type"].text();
     if (type == "Split" && step["pattern"]["Regex"].present()) {
       const std::string behavior = step["behavior"].text();
@@ -175,26 +175,26 @@ namespace hf {
 }
 
 /// Whether text is normalised to NFC in front of a byte-level pre-tokenizer. @throws file_error: another normaliser
-inline bool byte_level_nfc(const json_place& normalizer) {
+inline bool byte_level_nfc(const located_json& normalizer) {
   if (!normalizer.present()) return false;
-  std::vector<json_place> steps{normalizer};
+  std::vector<located_json> steps{normalizer};
   if (normalizer["type"].text() == "Sequence") steps = normalizer["normalizers"].elements();
-  for (const json_place& step : steps)
+  for (const located_json& step : steps)
     if (step["type"].text() != "NFC") step.refuse("none, or NFC, before a byte-level pre-tokenizer");
   return !steps.empty();
 }
 
 /// Reads the space rules of a SentencePiece-style file. @throws file_error: unknown component
-[[gnu::cold]] inline void read_space_rules(const json_place& normalizer, const json_place& pre_tokenizer,
+[[gnu::cold]] inline void read_space_rules(const located_json& normalizer, const located_json& pre_tokenizer,
                                            vocabulary& out) {
   bool replaces = false;
   out.add_space_prefix = false;
-  std::vector<json_place> steps;
+  std::vector<located_json> steps;
   if (normalizer.present()) {
     if (normalizer["type"].text() == "Sequence") steps = normalizer["normalizers"].elements();
     else steps.push_back(normalizer);
   }
-  for (const json_place& step : steps) {
+  for (const located_json& step : steps) {
     const std::string type = step["type"].text();
     if (type == "Prepend" && step["prepend"].text() == lower_block && !replaces) out.add_space_prefix = true;
     else if (type == "Replace" && step["pattern"]["String"].text_or("") == " " && step["content"].text() == lower_block)
@@ -222,18 +222,18 @@ inline bool byte_level_nfc(const json_place& normalizer) {
 
 /// The special tokens that the post-processor puts around a text. @return the texts before and after it
 [[gnu::cold]] inline std::pair<std::optional<std::string>, std::optional<std::string>> template_tokens(
-    const json_place& field) {
+    const located_json& field) {
   std::pair<std::optional<std::string>, std::optional<std::string>> out;
   if (!field.present()) return out;
   const std::string type = field["type"].text();
-  std::vector<json_place> steps{field};
+  std::vector<located_json> steps{field};
   if (type == "Sequence") steps = field["processors"].elements();
-  for (const json_place& step : steps) {
+  for (const located_json& step : steps) {
     const std::string kind = step["type"].text();
     if (kind == "ByteLevel") continue;
     if ((kind == "BertProcessing" || kind == "RobertaProcessing") && !out.first) {
       const auto text = [&](const char* key) {
-        const std::vector<json_place> pair = step[key].elements();
+        const std::vector<located_json> pair = step[key].elements();
         if (pair.empty()) step[key].refuse("a token and its id");
         return pair.front().text();
       };
@@ -243,7 +243,7 @@ inline bool byte_level_nfc(const json_place& normalizer) {
     if (kind != "TemplateProcessing")
       step["type"].refuse("ByteLevel, BertProcessing, RobertaProcessing or TemplateProcessing");
     bool after = false;
-    for (const json_place& part : step["single"].elements()) {
+    for (const located_json& part : step["single"].elements()) {
       if (part["Sequence"].present()) {
         after = true;
         continue;
@@ -257,15 +257,15 @@ inline bool byte_level_nfc(const json_place& normalizer) {
 }
 
 /// Whether the post-processor puts two special tokens between two texts, as RoBERTa's does.
-[[gnu::cold]] inline bool doubles_separator(const json_place& field) {
+[[gnu::cold]] inline bool doubles_separator(const located_json& field) {
   if (!field.present()) return false;
-  std::vector<json_place> steps{field};
+  std::vector<located_json> steps{field};
   if (field["type"].text() == "Sequence") steps = field["processors"].elements();
-  for (const json_place& step : steps) {
+  for (const located_json& step : steps) {
     if (step["type"].text() == "RobertaProcessing") return true;
     if (step["type"].text() != "TemplateProcessing") continue;
     std::size_t sequences = 0, between = 0;
-    for (const json_place& part : step["pair"].elements())
+    for (const located_json& part : step["pair"].elements())
       if (part["Sequence"].present()) ++sequences;
       else if (sequences == 1) ++between;
     if (sequences == 2 && between == 2) return true;
@@ -274,7 +274,7 @@ inline bool byte_level_nfc(const json_place& normalizer) {
 }
 
 /// Puts vocab and added_tokens in the order of their ids; gaps become unused tokens. @throws file_error
-[[gnu::cold]] inline void place_tokens(tokenizer_json& file, bool byte_fallback, const json_place& root,
+[[gnu::cold]] inline void place_tokens(tokenizer_json& file, bool byte_fallback, const located_json& root,
                                        vocabulary& out, const std::string& unknown) {
   struct token {
     std::uint64_t id;
@@ -293,7 +293,7 @@ inline bool byte_level_nfc(const json_place& normalizer) {
   file.entries = {};
   sort_once(all, by_id);
   const std::size_t ordinary = all.size();
-  for (const json_place& added : root["added_tokens"].elements()) {
+  for (const located_json& added : root["added_tokens"].elements()) {
     const std::uint64_t id = added["id"].natural();
     const std::string text = added["content"].text();
     if (text.empty()) added["content"].refuse("a text");
@@ -325,12 +325,12 @@ inline bool byte_level_nfc(const json_place& normalizer) {
 /// Reads WordPiece as BERT uses it. The tokens are stored as in GGUF: U+2581 is in front of those that begin a word,
 /// other tokens have no prefix, and names in brackets are unchanged. @throws file_error: another normaliser or
 /// pre-tokenizer
-[[gnu::cold]] inline void read_wordpiece(tokenizer_json& file, const json_place& root, vocabulary& out) {
-  const json_place model = root["model"], normalizer = root["normalizer"], splitter = root["pre_tokenizer"];
+[[gnu::cold]] inline void read_wordpiece(tokenizer_json& file, const located_json& root, vocabulary& out) {
+  const located_json model = root["model"], normalizer = root["normalizer"], splitter = root["pre_tokenizer"];
   constexpr std::string_view continues = "##";
   if (model["continuing_subword_prefix"].text_or(std::string(continues)) != continues)
     model["continuing_subword_prefix"].refuse("##");
-  if (const json_place most = model["max_input_chars_per_word"]; most.present() && most.natural() != longest_word)
+  if (const located_json most = model["max_input_chars_per_word"]; most.present() && most.natural() != longest_word)
     most.refuse(std::to_string(longest_word));
   if (normalizer["type"].text() != "BertNormalizer") normalizer["type"].refuse("BertNormalizer");
   for (const char* key : {"clean_text", "handle_chinese_chars"})
@@ -347,15 +347,15 @@ inline bool byte_level_nfc(const json_place& normalizer) {
 }
 
 /// Reads how a Unigram file changes text: its normaliser's map, and white space. @throws file_error: another component
-[[gnu::cold]] inline void read_unigram_rules(const json_place& normalizer, const json_place& pre_tokenizer,
+[[gnu::cold]] inline void read_unigram_rules(const located_json& normalizer, const located_json& pre_tokenizer,
                                              vocabulary& out) {
-  const auto steps_of = [](const json_place& field, const char* key) {
-    if (!field.present()) return std::vector<json_place>{};
-    return field["type"].text() == "Sequence" ? field[key].elements() : std::vector<json_place>{field};
+  const auto steps_of = [](const located_json& field, const char* key) {
+    if (!field.present()) return std::vector<located_json>{};
+    return field["type"].text() == "Sequence" ? field[key].elements() : std::vector<located_json>{field};
   };
   unigram_spaces& spaces = out.spaces;
   bool written = false;  // the normaliser itself writes U+2581
-  for (const json_place& step : steps_of(normalizer, "normalizers")) {
+  for (const located_json& step : steps_of(normalizer, "normalizers")) {
     const std::string type = step["type"].text();
     const bool first = out.charsmap.empty() && !spaces.merged && !spaces.end_stripped;
     if (type == "Precompiled" && first) {
@@ -375,7 +375,7 @@ inline bool byte_level_nfc(const json_place& normalizer) {
     }
   }
   bool prefixed = false;
-  for (const json_place& step : steps_of(pre_tokenizer, "pretokenizers")) {
+  for (const located_json& step : steps_of(pre_tokenizer, "pretokenizers")) {
     const std::string type = step["type"].text();
     if (type == "WhitespaceSplit" && !spaces.split && !prefixed && !written) {
       spaces.split = true;
@@ -397,8 +397,8 @@ inline bool byte_level_nfc(const json_place& normalizer) {
 }
 
 /// Reads Unigram: texts with their scores; ids are indices. @throws file_error: another component
-[[gnu::cold]] inline void read_unigram_json(tokenizer_json& file, const json_place& root, vocabulary& out) {
-  const json_place unknown = root["model"]["unk_id"];
+[[gnu::cold]] inline void read_unigram_json(tokenizer_json& file, const located_json& root, vocabulary& out) {
+  const located_json unknown = root["model"]["unk_id"];
   if (file.scores.size() != file.entries.size()) file.refuse("model.vocab", "pairs of a text and a score", "an object");
   if (unknown.natural() >= file.entries.size())
     unknown.refuse("an id below " + std::to_string(file.entries.size()) + ", of a token");
@@ -412,8 +412,8 @@ inline bool byte_level_nfc(const json_place& normalizer) {
 }
 
 /// Reads BPE, byte-level or of SentencePiece's kind. @throws file_error: another component
-[[gnu::cold]] inline void read_bpe(tokenizer_json& file, const json_place& root, vocabulary& out) {
-  const json_place model = root["model"];
+[[gnu::cold]] inline void read_bpe(tokenizer_json& file, const located_json& root, vocabulary& out) {
+  const located_json model = root["model"];
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (!model[key].text_or("").empty()) model[key].refuse("none");
   if (model["dropout"].present() && model["dropout"].number() != 0) model["dropout"].refuse("none, or 0");
@@ -442,9 +442,9 @@ inline bool byte_level_nfc(const json_place& normalizer) {
     std::string_view text, std::string name, std::optional<std::filesystem::path> directory = std::nullopt) {
   tokenizer_json file(name);
   file.read_text(text);
-  const json_place root(file.path(), "", &file.root());
+  const located_json root(file.path(), "", &file.root());
   if (!root.is_object()) root.refuse("an object");
-  const json_place model = root["model"];
+  const located_json model = root["model"];
   if (!model.present()) model.refuse("an object");
   if (model["vocab"].present()) model["vocab"].refuse("an object");
   if (model["merges"].present()) model["merges"].refuse("an array");

@@ -28,13 +28,13 @@
 namespace intaglio::io::hf {
 
 /// A special token of tokenizer_config.json: a string, or an object with `content`.
-inline std::optional<std::string> token_text(const json_place& field) {
+inline std::optional<std::string> token_text(const located_json& field) {
   if (!field.present()) return std::nullopt;
   return field.is_object() ? field["content"].text() : field.text();
 }
 
 /// The rules of an added token, an element of added_tokens or of added_tokens_decoder.
-inline added_token added_rule(const json_place& added, std::uint64_t id) {
+inline added_token added_rule(const located_json& added, std::uint64_t id) {
   return {.id = static_cast<std::int64_t>(id),
           .single_word = added["single_word"].boolean_or(false),
           .lstrip = added["lstrip"].boolean_or(false),
@@ -65,7 +65,7 @@ inline std::optional<std::int64_t> id_of(const vocabulary& file, const std::opti
 
 /// Adds a token that a file beside the vocabulary names, or adds facts about a token of the vocabulary.
 /// @param place of the token in its file  @throws file_error: the id has another text, or is far behind the others
-inline void add_token(const json_place& place, const std::string& text, bool special, const added_token& rule,
+inline void add_token(const located_json& place, const std::string& text, bool special, const added_token& rule,
                       vocabulary& out) {
   const auto id = static_cast<std::uint64_t>(rule.id);
   if (text.empty()) place.refuse("a text");
@@ -90,13 +90,13 @@ inline void add_token(const json_place& place, const std::string& text, bool spe
 }
 
 /// Texts that tokenizer_config.json or special_tokens_map.json names as special tokens.
-inline std::vector<std::string> special_texts(const json_place& root) {
+inline std::vector<std::string> special_texts(const located_json& root) {
   std::vector<std::string> out;
   for (const char* key : {"bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token", "mask_token"})
     if (auto text = token_text(root[key])) out.push_back(std::move(*text));
   for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
     if (root[key].is_object()) continue;  // names of tokens of other kinds, for example of an image
-    for (const json_place& each : root[key].elements())
+    for (const located_json& each : root[key].elements())
       if (auto text = token_text(each)) out.push_back(std::move(*text));
   }
   return out;
@@ -104,9 +104,9 @@ inline std::vector<std::string> special_texts(const json_place& root) {
 
 /// Reads added_tokens_decoder of tokenizer_config.json or, for a vocabulary without a list of its own,
 /// added_tokens.json. As in transformers, the second counts only without the first. @throws file_error
-[[gnu::cold]] inline void read_added_tokens(const std::filesystem::path& directory, const json_place& config,
+[[gnu::cold]] inline void read_added_tokens(const std::filesystem::path& directory, const located_json& config,
                                             bool list_counts, vocabulary& out) {
-  const json_place decoder = config["added_tokens_decoder"];
+  const located_json decoder = config["added_tokens_decoder"];
   std::vector<std::pair<std::uint64_t, std::string>> keys;  // ascending by id
   const auto sort_keys = [&] { sort_once(keys, std::less<>{}); };
   for (const std::string& key : decoder.keys()) {
@@ -118,7 +118,7 @@ inline std::vector<std::string> special_texts(const json_place& root) {
   }
   sort_keys();
   for (const auto& [id, key] : keys) {
-    const json_place token = decoder[key.c_str()];
+    const located_json token = decoder[key.c_str()];
     add_token(token["content"], token["content"].text(), token["special"].boolean_or(false), added_rule(token, id),
               out);
   }
@@ -126,12 +126,12 @@ inline std::vector<std::string> special_texts(const json_place& root) {
   if (decoder.present() || !std::filesystem::exists(path)) return;
   strict_json document(path.string());
   document.read_file(path);
-  const json_place list(document.path(), "", &document.root());
+  const located_json list(document.path(), "", &document.root());
   std::vector<std::string> special = special_texts(config);
   if (const auto map = directory / "special_tokens_map.json"; std::filesystem::exists(map)) {
     strict_json named(map.string());
     named.read_file(map);
-    for (std::string& text : special_texts(json_place(named.path(), "", &named.root())))
+    for (std::string& text : special_texts(located_json(named.path(), "", &named.root())))
       special.push_back(std::move(text));
   }
   for (const std::string& text : list.keys()) keys.emplace_back(list[text.c_str()].natural(), text);
@@ -159,19 +159,19 @@ inline std::string whole_template(const std::filesystem::path& path) {
 }
 
 /// The templates that a key has: one, whose name is default, or a list of named ones.
-inline std::vector<named_template> chat_templates_of(const json_place& field) {
+inline std::vector<named_template> chat_templates_of(const located_json& field) {
   std::vector<named_template> out;
   const auto add = [&](const std::string& name, const std::string& text) { out.push_back({name, text}); };
   if (field.is_string()) add("default", field.text());
   else
-    for (const json_place& each : field.elements()) add(each["name"].text(), each["template"].text());
+    for (const located_json& each : field.elements()) add(each["name"].text(), each["template"].text());
   return out;
 }
 
 /// The chat template of a folder. As in transformers chat_template.jinja goes before tokenizer_config.json;
 /// chat_template.json is read where neither has one. Further templates are in additional_chat_templates.
 [[gnu::cold]] inline std::optional<std::string> folder_chat_template(const std::filesystem::path& directory,
-                                                                     const json_place& config,
+                                                                     const located_json& config,
                                                                      std::vector<std::string>& warnings) {
   if (const auto jinja = directory / "chat_template.jinja"; std::filesystem::exists(jinja)) {
     std::set<std::string> names;
@@ -187,13 +187,13 @@ inline std::vector<named_template> chat_templates_of(const json_place& field) {
       add(name, name == "tool_use" ? whole_template(more / "tool_use.jinja") : std::string());
     return united_templates(all, jinja.string(), warnings);
   }
-  if (const json_place own = config["chat_template"]; own.present())
+  if (const located_json own = config["chat_template"]; own.present())
     if (auto found = united_templates(chat_templates_of(own), own.file(), warnings)) return found;
   const auto path = directory / "chat_template.json";
   if (!std::filesystem::exists(path)) return std::nullopt;
   strict_json document(path.string());
   document.read_file(path);
-  const json_place own = json_place(document.path(), "", &document.root())["chat_template"];
+  const located_json own = located_json(document.path(), "", &document.root())["chat_template"];
   return own.present() ? united_templates(chat_templates_of(own), path.string(), warnings) : std::nullopt;
 }
 
@@ -210,7 +210,7 @@ enum class vocabulary_form : std::uint8_t {
   strict_json document(path.string());
   const bool there = std::filesystem::exists(path);
   if (there) document.read_file(path);
-  const json_place root(document.path(), "", document.root().is_null() ? nullptr : &document.root());
+  const located_json root(document.path(), "", document.root().is_null() ? nullptr : &document.root());
   read_added_tokens(directory, root, form == vocabulary_form::model, out);
   const auto read_id = [&](const char* key, std::optional<std::int64_t>& id) {
     if (const auto text = token_text(root[key])) id = id_of(out, text, document.path() + ": " + key);
@@ -249,11 +249,11 @@ enum class vocabulary_form : std::uint8_t {
   if (const auto config = directory / "config.json"; std::filesystem::exists(config)) {
     strict_json document(config.string());
     document.read_file(config);
-    const json_place root(document.path(), "", &document.root());
+    const located_json root(document.path(), "", &document.root());
     if (out.architecture.empty()) out.architecture = root["model_type"].text_or("");
     add(eos_ids_of(root["eos_token_id"]));
     add(eos_ids_of(root["eod_token_id"]));  // the end of a document, in Hunyuan
-    if (const json_place text = root["text_config"]; text.is_object()) add(eos_ids_of(text["eos_token_id"]));
+    if (const located_json text = root["text_config"]; text.is_object()) add(eos_ids_of(text["eos_token_id"]));
   }
   if (const auto config = directory / "generation_config.json"; std::filesystem::exists(config))
     add(read_generation_config(config).eos_ids);

@@ -129,7 +129,7 @@ inline constexpr config_key_rule tokenizer_model_key_rules[] = {
 };
 
 /// Warns of keys of tokenizer_config.json that are unknown or not used.
-[[gnu::cold]] inline void judge_tokenizer_config(const json_place& root, vocabulary& out) {
+[[gnu::cold]] inline void judge_tokenizer_config(const located_json& root, vocabulary& out) {
   std::vector<std::string> lines;
   judge_config_keys(root, tokenizer_config_key_rules, "the tokenizer", lines);
   // Many files name the tokens of images and sounds, each by a key of its own.
@@ -139,7 +139,7 @@ inline constexpr config_key_rule tokenizer_model_key_rules[] = {
 
 /// Warns where tokenizer_config.json and tokenizer.json differ: programs do not agree which of them counts, and this
 /// library takes tokenizer.json. @param templated whether tokenizer.json states the tokens around a text
-[[gnu::cold]] inline void judge_doubly_stated(const json_place& config, bool templated, vocabulary& out) {
+[[gnu::cold]] inline void judge_doubly_stated(const located_json& config, bool templated, vocabulary& out) {
   const bool words = out.model == "bert";
   const std::pair<const char*, std::optional<bool>> rows[] = {
       {"add_prefix_space", words ? std::nullopt : std::optional(out.add_space_prefix.value_or(false))},
@@ -149,7 +149,7 @@ inline constexpr config_key_rule tokenizer_model_key_rules[] = {
       {"add_bos_token", templated ? std::optional(out.add_bos.value_or(false)) : std::nullopt},
       {"add_eos_token", templated ? std::optional(out.add_eos.value_or(false)) : std::nullopt}};
   for (const auto& [key, taken] : rows) {
-    const json_place stated = config[key];
+    const located_json stated = config[key];
     if (!taken || !stated.present() || stated.boolean_or(*taken) == *taken) continue;
     out.warnings.push_back(in_file(stated.file(), "key '" + std::string(key) + "': expected " +
                                                       (*taken ? "true" : "false") +
@@ -167,13 +167,13 @@ inline constexpr std::array<std::pair<std::string_view, std::string_view>, 4> de
 }};
 
 /// Warns of a decoder's steps that would make another text than this library makes. Without a decoder there are none.
-[[gnu::cold]] inline void judge_decoder(const json_place& field, vocabulary& out) {
+[[gnu::cold]] inline void judge_decoder(const located_json& field, vocabulary& out) {
   if (!field.present()) return;
-  std::vector<json_place> steps{field};
+  std::vector<located_json> steps{field};
   if (field["type"].text() == "Sequence") steps = field["decoders"].elements();
   const auto* const row = std::find_if(decoder_steps.begin(), decoder_steps.end(),
                                        [&](const auto& each) { return each.first == out.model; });
-  const auto fits = [&](const json_place& step) {
+  const auto fits = [&](const located_json& step) {
     const std::string type = step["type"].text();
     if (row == decoder_steps.end() ||
         (" " + std::string(row->second) + " ").find(" " + type + " ") == std::string::npos)
@@ -185,7 +185,7 @@ inline constexpr std::array<std::pair<std::string_view, std::string_view>, 4> de
     const auto count = [&](const char* key) { return step[key].present() ? step[key].natural() : 0; };
     return step["content"].text_or("") == " " && count("start") <= 1 && count("stop") == 0;
   };
-  for (const json_place& step : steps)
+  for (const located_json& step : steps)
     if (!fits(step))
       out.warnings.push_back("'" + printable(step.where(), 60) + "' " + printable(step["type"].text(), 40) +
                              " is not used: texts are made of tokens without it");
@@ -193,22 +193,22 @@ inline constexpr std::array<std::pair<std::string_view, std::string_view>, 4> de
 
 /// Checks the tokens that a template puts around a text: each stands for itself, and all are of the first text.
 /// @throws file_error: another token, or several
-[[gnu::cold]] inline void judge_template(const json_place& field, vocabulary& out) {
+[[gnu::cold]] inline void judge_template(const located_json& field, vocabulary& out) {
   if (!field.present()) return;
-  std::vector<json_place> steps{field};
+  std::vector<located_json> steps{field};
   if (field["type"].text() == "Sequence") steps = field["processors"].elements();
-  for (const json_place& step : steps) {
+  for (const located_json& step : steps) {
     if (step["type"].text() != "TemplateProcessing") continue;
-    for (const json_place& part : step["single"].elements())
+    for (const located_json& part : step["single"].elements())
       for (const bool special : {false, true}) {
-        const json_place of = part[special ? "SpecialToken" : "Sequence"];
-        if (const json_place type = of["type_id"]; type.present() && type.natural() != 0)
+        const located_json of = part[special ? "SpecialToken" : "Sequence"];
+        if (const located_json type = of["type_id"]; type.present() && type.natural() != 0)
           out.warnings.push_back("'" + printable(type.where(), 80) + "' is not used: all tokens are of text 0");
         if (!special || !of.present()) continue;
         const std::string& text = of["id"].text();
-        const json_place ids = step["special_tokens"][text.c_str()]["ids"];
+        const located_json ids = step["special_tokens"][text.c_str()]["ids"];
         if (!ids.present()) continue;
-        const std::vector<json_place> each = ids.elements();
+        const std::vector<located_json> each = ids.elements();
         std::size_t at = 0;
         while (at < out.tokens.size() && out.tokens[at] != text) ++at;
         if (at < out.tokens.size() && (each.size() != 1 || each[0].natural() != at))
@@ -219,7 +219,7 @@ inline constexpr std::array<std::pair<std::string_view, std::string_view>, 4> de
 
 /// Warns of keys of tokenizer.json that are unknown or not used. As in other warnings of a vocabulary, the file is not
 /// named in them.
-[[gnu::cold]] inline void judge_tokenizer_json(const json_place& root, vocabulary& out) {
+[[gnu::cold]] inline void judge_tokenizer_json(const located_json& root, vocabulary& out) {
   std::vector<std::string> lines;
   judge_config_keys(root, tokenizer_json_key_rules, "the tokenizer", lines);
   judge_config_keys(root["model"], tokenizer_model_key_rules, "the tokenizer", lines);

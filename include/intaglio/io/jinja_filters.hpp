@@ -263,14 +263,14 @@ inline value number_filter(const std::string& name, const arguments& a) {
   }
   // round: Python rounds by the decimal digits, exact ties to even.
   const value *precision = a.find(1, "precision"), *method = a.find(2, "method");
-  const std::int64_t digits_behind = precision == nullptr ? 0 : precision->integer();
-  if (digits_behind < 0 || digits_behind > 15) throw template_error("round: expected a precision 0 .. 15");
+  const std::int64_t digits_after = precision == nullptr ? 0 : precision->integer();
+  if (digits_after < 0 || digits_after > 15) throw template_error("round: expected a precision 0 .. 15");
   const std::string how = method == nullptr ? "common" : method->text();
-  const double scale = std::pow(10.0, static_cast<double>(digits_behind));
+  const double scale = std::pow(10.0, static_cast<double>(digits_after));
   if (how == "ceil") return std::ceil(of.number() * scale) / scale;
   if (how == "floor") return std::floor(of.number() * scale) / scale;
   char digits[400];
-  std::snprintf(digits, sizeof digits, "%.*f", static_cast<int>(digits_behind), of.number());
+  std::snprintf(digits, sizeof digits, "%.*f", static_cast<int>(digits_after), of.number());
   return std::strtod(digits, nullptr);  // in the locale that snprintf used
 }
 

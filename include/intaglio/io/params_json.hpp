@@ -33,10 +33,10 @@ class original_keys {
   explicit original_keys(strict_json& document) : document_(document), root_(document.path(), "", &document.root()) {
     if (!root_.is_object()) document.refuse("params.json", "a JSON object", std::string(document.root().type_name()));
   }
-  json_place operator[](const char* key) const { return root_[key]; }
-  const json_place& root() const { return root_; }
+  located_json operator[](const char* key) const { return root_[key]; }
+  const located_json& root() const { return root_; }
 
-  static std::uint32_t size(const json_place& place) {
+  static std::uint32_t size(const located_json& place) {
     const std::uint64_t value = place.natural();
     if (value > (std::numeric_limits<std::uint32_t>::max)()) place.refuse("a number below 2^32");
     return static_cast<std::uint32_t>(value);
@@ -71,7 +71,7 @@ class original_keys {
   }
   /// Positions of the context that a file states. @return absent: it states none
   std::optional<std::uint32_t> context() const {
-    const json_place stated =
+    const located_json stated =
         root_["max_position_embeddings"].present() ? root_["max_position_embeddings"] : root_["max_seq_len"];
     return stated.present() ? std::optional(size(stated)) : std::nullopt;
   }
@@ -84,7 +84,7 @@ class original_keys {
 
  private:
   strict_json& document_;
-  json_place root_;
+  located_json root_;
 };
 /// Reads params.json.
 /// @throws file_error naming file, key, expected and found
@@ -115,7 +115,7 @@ class original_keys {
   c.num_key_value_heads = keys.size_or("n_kv_heads", c.num_attention_heads);
   c.head_dim = keys.head_dim(c);
   c.intermediate_size = keys.intermediate_size(c.hidden_size);
-  if (const json_place experts = keys["moe"]; experts.present()) {  // mistral-inference, MoeArgs
+  if (const located_json experts = keys["moe"]; experts.present()) {  // mistral-inference, MoeArgs
     c.num_local_experts = keys.size(experts["num_experts"]);
     c.num_experts_per_tok = keys.size(experts["num_experts_per_tok"]);
     if (c.num_local_experts == 0) experts["num_experts"].refuse("a number above 0");
@@ -128,7 +128,7 @@ class original_keys {
   c.sliding_window = keys.size_or("sliding_window", 0);
   if (keys["tied_embeddings"].present()) out.tied = keys["tied_embeddings"].boolean_or(false);
   // -1: the value was not known when the file was written.
-  const json_place vocabulary = keys["vocab_size"];
+  const located_json vocabulary = keys["vocab_size"];
   out.states_vocabulary = vocabulary.present() && !(vocabulary.is_number() && vocabulary.number() == -1.0);
   if (out.states_vocabulary) c.vocab_size = keys.size(vocabulary);
   const std::optional<std::uint32_t> context = keys.context();

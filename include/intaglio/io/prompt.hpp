@@ -38,8 +38,8 @@ inline text_pair encode_pair(const tokenizer& tokens, std::string_view first, st
   text_pair out{encode_for_embedding(tokens, first), 0};
   if (tokens.doubles_separator() && tokens.adds_eos()) out.ids.push_back(*tokens.eos());
   out.second = static_cast<std::uint32_t>(out.ids.size());
-  const std::vector<std::int32_t> behind = tokens.encode(second, {.add_eos = tokens.adds_eos()});
-  out.ids.insert(out.ids.end(), behind.begin(), behind.end());
+  const std::vector<std::int32_t> after = tokens.encode(second, {.add_eos = tokens.adds_eos()});
+  out.ids.insert(out.ids.end(), after.begin(), after.end());
   return out;
 }
 

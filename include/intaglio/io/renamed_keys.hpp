@@ -192,7 +192,7 @@ inline std::string json_shown(const nlohmann::json& value) {
   }
   if (row.times != 0 && value.is_number()) value = row.times * value.get<double>();
   if (row.per != nullptr && value.is_number()) {
-    const json_place whole = json_place(document.path(), "", &text)[row.per];
+    const located_json whole = located_json(document.path(), "", &text)[row.per];
     if (!(whole.number() > 0)) whole.refuse("a number above 0");
     value = std::pow(value.get<double>(), row.power) / std::pow(whole.number(), row.per_power);
   }

@@ -122,10 +122,10 @@ class strict_json : public nlohmann::json_sax<nlohmann::json> {
 };
 
 /// A value of a document together with its path of keys, for accessors that throw file_error instead of guessing.
-class json_place {
+class located_json {
  public:
   using json = nlohmann::json;
-  json_place(const std::string& file, std::string where, const json* value)
+  located_json(const std::string& file, std::string where, const json* value)
       : file_(&file), where_(std::move(where)), value_(value) {}
 
   bool present() const { return value_ != nullptr && !value_->is_null(); }
@@ -143,12 +143,12 @@ class json_place {
   }
 
   /// Whether two values are equal; two absent ones are.
-  bool equals(const json_place& other) const {
+  bool equals(const located_json& other) const {
     return present() && other.present() ? *value_ == *other.value_ : present() == other.present();
   }
 
   /// Member of an object; absent where this is absent or has no such member. @throws file_error: present, but no object
-  json_place operator[](const char* key) const {
+  located_json operator[](const char* key) const {
     const json* found = nullptr;
     if (present()) {
       if (!value_->is_object()) refuse("an object");
@@ -165,17 +165,17 @@ class json_place {
     return out;
   }
   /// All members of an object, none where absent. @throws file_error: present, but no object
-  std::vector<std::pair<std::string, json_place>> members() const {
-    std::vector<std::pair<std::string, json_place>> out;
+  std::vector<std::pair<std::string, located_json>> members() const {
+    std::vector<std::pair<std::string, located_json>> out;
     if (!present()) return out;
     if (!value_->is_object()) refuse("an object");
     for (const auto& [key, value] : value_->items())
-      out.emplace_back(key, json_place{*file_, where_.empty() ? key : where_ + "." + key, &value});
+      out.emplace_back(key, located_json{*file_, where_.empty() ? key : where_ + "." + key, &value});
     return out;
   }
   /// Elements of an array; none where absent. @throws file_error: present, but no array
-  std::vector<json_place> elements() const {
-    std::vector<json_place> out;
+  std::vector<located_json> elements() const {
+    std::vector<located_json> out;
     if (!present()) return out;
     if (!value_->is_array()) refuse("an array");
     for (std::size_t i = 0; i < value_->size(); ++i)

@@ -350,7 +350,7 @@ void add_ffn(const decoder_config& c, std::uint64_t width, const Add& add) {
     }
     if (facts.streams) add_stream_rules(c, add);
     if (facts.single_sublayers) continue;
-    if (facts.norms_behind) add("post_attention_norm", norm, 1, hidden);
+    if (facts.norms_after) add("post_attention_norm", norm, 1, hidden);
     if (facts.norms_before) add(facts.ffn_norm, norm, 1, hidden);
     if (const std::uint64_t experts = c.num_local_experts; c.has_experts(layer)) {
       add("ffn_gate_inp", matrix, experts, hidden);
@@ -380,7 +380,7 @@ void add_ffn(const decoder_config& c, std::uint64_t width, const Add& add) {
     } else {
       add_ffn(c, dense, add);
     }
-    if (facts.norms_behind) add("post_ffw_norm", norm, 1, hidden);
+    if (facts.norms_after) add("post_ffw_norm", norm, 1, hidden);
     if (input != 0) {
       add("inp_gate", matrix, input, hidden);
       add("proj", matrix, hidden, input);

@@ -44,7 +44,7 @@ class vindex_features : public feature_source {
     const auto path = folder / feature_index_file;
     strict_json document(path.string());
     document.read_file(path);
-    const json_place root(document.path(), "", &document.root());
+    const located_json root(document.path(), "", &document.root());
     if (root["version"].natural() != 2) root["version"].refuse("2");
     read_config(root);
     if (root["quant"].text_or("none") != "none") root["quant"].refuse("'none'");
@@ -102,8 +102,8 @@ class vindex_features : public feature_source {
  private:
   static constexpr std::uint64_t chunk_bytes = 1 << 20;
 
-  void read_config(const json_place& root) {
-    const json_place family = root["family"], detail = root["model_config"];
+  void read_config(const located_json& root) {
+    const located_json family = root["family"], detail = root["model_config"];
     const std::string& text = family.text();
     if (text.starts_with("gemma3"))
       config_.model_type = architecture::gemma3, config_.hidden_act = activation::gelu_tanh;
@@ -126,10 +126,10 @@ class vindex_features : public feature_source {
       config_.sliding_window = feature_json::u32(detail["sliding_window"], config_limits::max_position_embeddings);
   }
   /// Reads the layers, which may be in any order; each has the offset of its gates.
-  void read_layers(const json_place& root) {
+  void read_layers(const located_json& root) {
     gates_.assign(config_.num_hidden_layers, nowhere);
     const std::uint64_t gate_bytes = row_bytes(types_[0], config_.hidden_size) * config_.intermediate_size;
-    for (const json_place& each : root["layers"].elements()) {
+    for (const located_json& each : root["layers"].elements()) {
       const std::uint64_t layer = each["layer"].natural();
       if (layer >= gates_.size() || gates_[static_cast<std::size_t>(layer)] != nowhere)
         each["layer"].refuse("each layer under " + std::to_string(gates_.size()) + " once");
@@ -154,10 +154,10 @@ class vindex_features : public feature_source {
     }
   }
   /// Compares the checksums of the files for which the manifest has one.
-  void check_sums(const json_place& sums) const {
+  void check_sums(const located_json& sums) const {
     std::vector<std::byte> bytes;
     for (std::size_t kind = 0; kind < 3; ++kind) {
-      const json_place wanted = sums[vindex_files[kind]];
+      const located_json wanted = sums[vindex_files[kind]];
       if (!wanted.present()) continue;
       sha256 sum;
       for (std::uint64_t at = 0; at < files_[kind]->size(); at += bytes.size()) {

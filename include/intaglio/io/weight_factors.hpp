@@ -46,12 +46,12 @@ inline void multiply_rows(array_view<const row_factor> runs, std::uint64_t row0,
   const std::uint64_t end = row0 + values.size() / columns;
   std::uint64_t first = 0;
   for (const row_factor& run : runs) {
-    const std::uint64_t behind = run.rows == 0 ? end : first + run.rows;
-    for (std::uint64_t row = first < row0 ? row0 : first; row < behind && row < end; ++row)
+    const std::uint64_t after = run.rows == 0 ? end : first + run.rows;
+    for (std::uint64_t row = first < row0 ? row0 : first; row < after && row < end; ++row)
       for (float& value :
            values.subspan(static_cast<std::size_t>((row - row0) * columns), static_cast<std::size_t>(columns)))
         value *= run.factor;
-    first = behind;
+    first = after;
   }
 }
 

@@ -263,12 +263,12 @@ class zip_archive {
       file_->read(header + fixed, std::as_writable_bytes(std::span(name)));
       if (name != member.name)
         refuse(header + fixed, what + ": name in its header", "the same", "'" + printable(name, 70) + "'");
-      const bool sizes_behind = (number<std::uint16_t>(local, 6) & 8) != 0;
+      const bool sizes_after = (number<std::uint16_t>(local, 6) & 8) != 0;
       for (const std::size_t at : {std::size_t{18}, std::size_t{22}})
         if (const auto size = number<std::uint32_t>(local, at);
-            size != member.bytes && size != saturated && !(sizes_behind && size == 0))
+            size != member.bytes && size != saturated && !(sizes_after && size == 0))
           refuse(header + at, what + ": size in its header", std::to_string(member.bytes), std::to_string(size));
-      if (const auto sum = number<std::uint32_t>(local, 14); sum != member.checksum && !(sizes_behind && sum == 0))
+      if (const auto sum = number<std::uint32_t>(local, 14); sum != member.checksum && !(sizes_after && sum == 0))
         refuse(header + 14, what + ": checksum in its header", hexadecimal(member.checksum), hexadecimal(sum));
       member.offset = data;
       end = data + member.bytes;

@@ -16,7 +16,7 @@ namespace intaglio::kernels {
 /// five steps: q, k, v with norm, RoPE and cache; attention; its projection; gate and up; down. Each step has `parts`
 /// parts, one for each workgroup. The result has the bits of the chain of dispatches in the period.
 /// arguments: addresses, argument_count a layer (kernels::layers). progress: u32 [progress_steps + steps * layers], 0
-/// before the pass. ffns_before, ffns_behind: FFNs of a layer before attention, 0 or 1, and after it, 1 or 2; the CPU
+/// before the pass. ffns_before, ffns_after: FFNs of a layer before attention, 0 or 1, and after it, 1 or 2; the CPU
 /// form supports only one, after attention.
 /// The form for llvmpipe (layers_cpu) has workgroups of one subgroup, which may run at once or one after the other.
 /// None waits for another for long: a workgroup that finds a step unfinished computes the step itself. spin_limit: loop
@@ -44,7 +44,7 @@ inline constexpr kernel_interface layers_interface{"layers",
                                                      {"heads_together"},
                                                      {"subgroup_width"},
                                                      {"ffns_before"},
-                                                     {"ffns_behind"}}}};
+                                                     {"ffns_after"}}}};
 
 namespace layers {
 /// Addresses of a layer, in this order: the stream, keys, values, query, output of attention, the stream after
@@ -74,15 +74,15 @@ constexpr std::uint64_t progress_bytes(std::uint32_t count) {
 constexpr std::uint64_t argument_bytes(std::uint32_t count) { return std::uint64_t{8} * argument_count * count; }
 /// Number of FFNs of a layer before attention and after it.
 struct ffns {
-  std::uint32_t before = 0, behind = 1;
+  std::uint32_t before = 0, after = 1;
   /// FFNs beside the one that all layers have.
-  constexpr std::uint32_t further() const { return before + behind - 1; }
+  constexpr std::uint32_t further() const { return before + after - 1; }
   constexpr std::uint32_t arguments(std::uint32_t plain, std::uint32_t each) const { return plain + further() * each; }
   constexpr exchanged_arguments exchanged(std::uint32_t plain, std::uint32_t each) const {
     exchanged_arguments out;
     if (before != 0) out.add({plain, plain + 1});
     out.add({3, 4, 5, 6, 7});
-    if (behind > 1) out.add({plain + before * each, plain + before * each + 1});
+    if (after > 1) out.add({plain + before * each, plain + before * each + 1});
     return out;
   }
   friend constexpr bool operator==(const ffns&, const ffns&) = default;
@@ -117,13 +117,13 @@ struct layers_kernel {
     std::uint32_t heads_together{};
     std::uint32_t subgroup_width{};
     std::uint32_t ffns_before{};
-    std::uint32_t ffns_behind{};
+    std::uint32_t ffns_after{};
   };
   static constexpr std::uint32_t argument_count(const constants& c) {
-    return layers::ffns{c.ffns_before, c.ffns_behind}.arguments(layers::argument_count, layers::arguments_of_ffn);
+    return layers::ffns{c.ffns_before, c.ffns_after}.arguments(layers::argument_count, layers::arguments_of_ffn);
   }
   static constexpr layers::exchanged_arguments exchanged(const constants& c) {
-    return layers::ffns{c.ffns_before, c.ffns_behind}.exchanged(layers::argument_count, layers::arguments_of_ffn);
+    return layers::ffns{c.ffns_before, c.ffns_after}.exchanged(layers::argument_count, layers::arguments_of_ffn);
   }
 
   static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {

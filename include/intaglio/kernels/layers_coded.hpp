@@ -79,7 +79,7 @@ inline constexpr kernel_interface layers_coded_interface{"layers_coded",
 
 namespace layers_coded {
 /// Where a block has norms: before its sublayers; there and before additions to the stream; or only before additions.
-enum class norms_around : std::uint32_t { before = 0, before_and_behind = 1, behind = 2 };
+enum class norms_around : std::uint32_t { before = 0, before_and_after = 1, after = 2 };
 /// Number of addresses of a layer. It equals that number of the kernel layers, except for some operands beside the
 /// products' weights. For q/k/v the RoPE table replaces the scales. For attention's projection they are the norm of k's
 /// heads, and the norm after the projection. For gate and up the norm of q's heads replaces the scales. For down they
@@ -103,7 +103,7 @@ inline constexpr std::uint32_t most_expert_columns = 14336;
 /// The FFNs of a layer as one word, from the lowest bit on: FFNs before attention in 4 bits, FFNs after it in 4,
 /// experts in 10, experts that a token uses in 5, and one bit for a softmax over all experts.
 constexpr std::uint32_t ffns_word(const layers::ffns& of, const mixture& experts = {}) {
-  return of.before | of.behind << 4 | experts.experts << 8 | experts.used << 18 | (experts.over_all ? 1u << 23 : 0u);
+  return of.before | of.after << 4 | experts.experts << 8 | experts.used << 18 | (experts.over_all ? 1u << 23 : 0u);
 }
 /// The number of FFNs before and after attention that a word of ffns_word has.
 constexpr layers::ffns ffns_in(std::uint32_t word) { return {word & 15, word >> 4 & 15}; }

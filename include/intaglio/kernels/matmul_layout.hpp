@@ -117,9 +117,9 @@ struct group_offsets {
     return 4 * row.code_bytes() * n + (4 * b + r) * row.factor_bytes();
   }
   std::size_t super(std::size_t r, std::size_t b) const {
-    const std::size_t behind = 4 * (row.code_bytes() + row.factor_bytes()) * n;
-    if (has_six_bits()) return behind + (b / 8 * 2 + r / 2) * 32 + r % 2 * 4;
-    return behind + (b / 8 * 4 + r) * row.super_bytes();
+    const std::size_t after = 4 * (row.code_bytes() + row.factor_bytes()) * n;
+    if (has_six_bits()) return after + (b / 8 * 2 + r / 2) * 32 + r % 2 * 4;
+    return after + (b / 8 * 4 + r) * row.super_bytes();
   }
 };
 

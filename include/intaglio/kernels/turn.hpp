@@ -9,9 +9,9 @@
 namespace intaglio::kernels {
 
 /// The norms of q and k. none: there are none. each_head: each head by its root mean square, before RoPE. all_heads:
-/// all heads of q, or of k, by their common root mean square, before RoPE. each_head_behind: each head by its root mean
+/// all heads of q, or of k, by their common root mean square, before RoPE. each_head_after: each head by its root mean
 /// square, which RoPE does not change, with the norm's weight applied after RoPE.
-enum class turn_norms : std::uint32_t { none = 0, each_head = 1, all_heads = 2, each_head_behind = 3 };
+enum class turn_norms : std::uint32_t { none = 0, each_head = 1, all_heads = 2, each_head_after = 3 };
 
 /// The ops on q, k and v between their products and attention, where the products' epilogue (rope_cache of matmul) is
 /// not enough. biased 1: bias is added. Heads of q and k become rms_norm(head) * q_norm or k_norm as `norms` says, and

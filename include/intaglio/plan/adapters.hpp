@@ -60,7 +60,7 @@ class adapted_graph {
       graph_.ops.push_back(o);
       if (part != ir::none) parts_.push_back({sums_[i], part});
       for (const added& each : parts_)
-        if (each.behind == i) push_sum(o, each.part);
+        if (each.after == i) push_sum(o, each.part);
     }
     for (ir::value_id& each : graph_.block_ends) each = now(each);
     graph_.stream_out = now(graph_.stream_out);
@@ -180,7 +180,7 @@ class adapted_graph {
   }
 
   struct added {
-    std::size_t behind;
+    std::size_t after;
     ir::value_id part;
   };
   struct renamed {

@@ -18,7 +18,7 @@ inline constexpr std::size_t no_step = ~std::size_t{0};
 /// from q.
 struct block_steps {
   std::size_t first = 0, end = 0, qkv = no_step, v = no_step, turn = no_step, attends = no_step, projection = no_step,
-              behind_projection = no_step, gated = no_step, down = no_step, behind_down = no_step;
+              after_projection = no_step, gated = no_step, down = no_step, after_down = no_step;
   /// An FFN before attention (`early`), and a second one after attention (`late`).
   struct ffn {
     std::size_t gated = no_step, down = no_step;
@@ -63,13 +63,13 @@ constexpr bool find_steps(array_view<const dispatch> period, std::uint8_t kind, 
   take(out.turn, kernel::turn);
   take(out.attends, kernel::attention);
   take(out.projection, kernel::matmul);
-  take(out.behind_projection, kernel::norm_add);
+  take(out.after_projection, kernel::norm_add);
   if (at + 1 < out.end && period[at + 1].kernel == kernel::route)
     take(out.router, kernel::matmul), take(out.route, kernel::route);
   take(out.gated, kernel::matmul);
   take(out.down, kernel::matmul);
   if (out.is_mixture()) take(out.sum, kernel::expert_sum);
-  take(out.behind_down, kernel::norm_add);
+  take(out.after_down, kernel::norm_add);
   if (gates()) take(out.late.gated, kernel::matmul), take(out.late.down, kernel::matmul);
   return at == out.end && (out.router != no_step) == out.is_mixture() && (out.sum != no_step) == out.is_mixture() &&
          out.down != no_step && out.attends != no_step && out.projection != no_step && out.qkv != no_step &&

@@ -47,8 +47,8 @@ constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const di
       continue;
     }
     if (each.where == region::kept) {  // read and written; in a batch the range spans all slots
-      const std::uint64_t behind = of.batched ? (t.shape.slot_count - 1) * t.caches[d.block].kept_bytes : 0;
-      out += 2 * (each.bytes - behind) * (of.batched ? tokens : 1);
+      const std::uint64_t after = of.batched ? (t.shape.slot_count - 1) * t.caches[d.block].kept_bytes : 0;
+      out += 2 * (each.bytes - after) * (of.batched ? tokens : 1);
     }
     if (each.where != region::keys && each.where != region::values) continue;
     const layer_cache& cache = t.caches[d.block];

@@ -29,7 +29,7 @@ struct coded_chain {
     blocks.resize(kinds);
     for (std::uint32_t kind = 0; kind < kinds; ++kind)
       if (!find_steps(period, static_cast<std::uint8_t>(kind), blocks[kind])) return false;
-    inner_norms = blocks[0].behind_down != no_step;
+    inner_norms = blocks[0].after_down != no_step;
     outer_norms = !inner_norms || product_at(blocks[0].qkv).prologue != kernels::prologue::plain;
     return true;
   }
@@ -56,7 +56,7 @@ struct coded_chain {
   }
   /// The epsilon of all norms.
   constexpr float eps() const {
-    return outer_norms ? product_at(blocks[0].qkv).eps : addition_at(blocks[0].behind_down).eps;
+    return outer_norms ? product_at(blocks[0].qkv).eps : addition_at(blocks[0].after_down).eps;
   }
   /// Whether a step is a product of one token. @param normalises whether a norm is in front of it
   constexpr bool multiplies(std::size_t step, bool normalises, kernels::epilogue how, std::uint32_t columns,

@@ -20,9 +20,9 @@ struct coded_ffns {
   }
   /// Whether a kind of block adds attention's projection to the stream as all blocks do.
   constexpr bool projects(const coded_chain& chain, const block_steps& of) const {
-    if ((of.behind_projection != no_step) != chain.inner_norms || (of.behind_down != no_step) != chain.inner_norms)
+    if ((of.after_projection != no_step) != chain.inner_norms || (of.after_down != no_step) != chain.inner_norms)
       return false;
-    if (chain.inner_norms && (!chain.adds_normalised(of.behind_projection) || !chain.adds_normalised(of.behind_down)))
+    if (chain.inner_norms && (!chain.adds_normalised(of.after_projection) || !chain.adds_normalised(of.after_down)))
       return false;
     return chain.multiplies(of.projection, false, adds(chain), chain.config.q_size(), chain.config.hidden_size);
   }

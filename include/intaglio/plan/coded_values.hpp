@@ -33,7 +33,7 @@ class coded_values : public one_dispatch {
   constexpr void place_values() {
     const std::uint32_t layers = config_.num_hidden_layers;
     stream_ = reserve("stream", config_.hidden_size, layers + 1);
-    middle_ = reserve("behind attention", config_.hidden_size, layers);
+    middle_ = reserve("after attention", config_.hidden_size, layers);
     query_ = reserve("query", config_.q_size() + 2 * config_.kv_size() + scores(), layers);
     attended_ = reserve("attention", config_.q_size(), layers);
     const std::uint32_t used = experts_.are_there() ? experts_.its.used : 1;
@@ -46,7 +46,7 @@ class coded_values : public one_dispatch {
     }
     for (std::uint32_t i = 0; i < ffns_.further(); ++i) {
       further_[i].gated = reserve(i == 0 ? "gated further" : "gated last", config_.intermediate_size, layers);
-      further_[i].stream = reserve(i == 0 ? "behind an FFN" : "behind a second FFN", config_.hidden_size, layers);
+      further_[i].stream = reserve(i == 0 ? "after an FFN" : "after a second FFN", config_.hidden_size, layers);
     }
     std::uint32_t splits = 1;
     for (const block_steps& each : chain_.blocks) splits = (std::max)(splits, chain_.attention_at(each.attends).splits);
@@ -61,7 +61,7 @@ class coded_values : public one_dispatch {
       experts_.choice = reserve("choice of experts", 2 * used, layers);
       experts_.given = reserve("experts", used * config_.hidden_size, layers);
     }
-    reserve_behind();
+    reserve_after();
   }
 
   /// Whether workgroups share a head and exchange scores of positions, which are stored after query, key and value.
@@ -102,17 +102,17 @@ class coded_values : public one_dispatch {
     bind_attention(of);
     if (chain_.inner_norms) {
       rebind(at(of.projection), attended_, projected_, nullptr);
-      rebind(at(of.behind_projection), projected_, middle_, &stream_);
+      rebind(at(of.after_projection), projected_, middle_, &stream_);
       rebind(at(of.gated), middle_, gated_, nullptr);
       rebind(at(of.down), gated_, lowered_, nullptr);
-      rebind(at(of.behind_down), lowered_, next_, &middle_);
+      rebind(at(of.after_down), lowered_, next_, &middle_);
     } else {
-      rebind(at(of.projection), attended_, middle_, &behind_early());
+      rebind(at(of.projection), attended_, middle_, &after_early());
       if (of.is_mixture()) experts_.bind(period, of, middle_, gated_, next_);
     }
     if (!chain_.inner_norms && !of.is_mixture()) {
       rebind(at(of.gated), middle_, gated_, nullptr);
-      rebind(at(of.down), gated_, behind_first(), &middle_);
+      rebind(at(of.down), gated_, after_first(), &middle_);
     }
     if (of.early.is_there()) {
       rebind(at(of.early.gated), stream_, further_[0].gated, nullptr);
@@ -136,9 +136,9 @@ class coded_values : public one_dispatch {
     return shares_heads(parts_) ? heads * kernels::attention_spans(context_) * kernels::attention_span : 0;
   }
   /// The stream that the attention sublayer reads, and the stream after the FFN that follows attention.
-  constexpr const operand& behind_early() const { return ffns_.before != 0 ? further_[0].stream : stream_; }
-  constexpr const operand& behind_first() const { return ffns_.behind > 1 ? further_[ffns_.before].stream : next_; }
-  constexpr operand query_behind(std::uint64_t bytes) const {
+  constexpr const operand& after_early() const { return ffns_.before != 0 ? further_[0].stream : stream_; }
+  constexpr const operand& after_first() const { return ffns_.after > 1 ? further_[ffns_.before].stream : next_; }
+  constexpr operand query_after(std::uint64_t bytes) const {
     operand out = query_;
     out.offset += bytes;
     return out;
@@ -147,8 +147,8 @@ class coded_values : public one_dispatch {
   /// Binds a dispatch of kernel turn: q, k and v are stored one after the other.
   constexpr void bind_turn(dispatch& d) const {
     const std::array<kernels::push_id, 3> ids{at_turn.q, at_turn.k, at_turn.v};
-    const std::array<std::uint64_t, 3> behind{0, std::uint64_t{4} * config_.q_size(),
-                                              std::uint64_t{4} * (config_.q_size() + config_.kv_size())};
+    const std::array<std::uint64_t, 3> after{0, std::uint64_t{4} * config_.q_size(),
+                                             std::uint64_t{4} * (config_.q_size() + config_.kv_size())};
     std::array<std::uint64_t, 3> old{};
     for (std::size_t i = 0; i < 3; ++i) old[i] = d[ids[i]].offset;
     for (std::size_t k = 0; k < d.access_count; ++k) {
@@ -157,19 +157,19 @@ class coded_values : public one_dispatch {
       const operand& to = a.write ? turned_ : query_;
       std::uint64_t from = 0;
       for (std::size_t i = 0; i < 3 && !a.write; ++i)
-        if (a.offset == old[i]) from = behind[i];
+        if (a.offset == old[i]) from = after[i];
       a.offset = to.offset + from, a.layer_stride = to.layer_stride;
     }
-    for (std::size_t i = 0; i < 3; ++i) d[ids[i]] = query_behind(behind[i]);
+    for (std::size_t i = 0; i < 3; ++i) d[ids[i]] = query_after(after[i]);
     d[at_turn.output] = turned_;
   }
   constexpr void bind_attention(const block_steps& of) {
     dispatch& qkv = period[of.qkv];
-    rebind(qkv, behind_early(), query_, nullptr);
+    rebind(qkv, after_early(), query_, nullptr);
     const std::uint64_t bytes = std::uint64_t{4} * chain_.stacked_rows(of);
     for (std::size_t i = 0; i < qkv.access_count; ++i)
       if (access& a = qkv.accesses[i]; a.where == region::arena && a.write) a.bytes = bytes;
-    if (of.apart()) rebind(period[of.v], behind_early(), query_behind(bytes), nullptr);
+    if (of.apart()) rebind(period[of.v], after_early(), query_after(bytes), nullptr);
     if (of.turn != no_step) bind_turn(period[of.turn]);
     const operand& query = of.turn != no_step ? turned_ : query_;
     dispatch& attends = period[of.attends];
@@ -201,19 +201,19 @@ class coded_values : public one_dispatch {
                        attended_,
                        inner ? projected_ : middle_,
                        gated_,
-                       inner ? lowered_ : behind_first(),
+                       inner ? lowered_ : after_first(),
                        outer ? at(of.qkv)[at_product.norm_weight] : none,
                        at(of.qkv)[at_product.weight],
                        cache.rope,
                        normalises ? at(of.turn)[at_turn.k_norm] : none,
                        at(of.projection)[at_product.weight],
-                       inner ? at(of.behind_projection)[at_add.norm_weight] : none,
+                       inner ? at(of.after_projection)[at_add.norm_weight] : none,
                        outer ? at(of.gated)[at_product.norm_weight] : none,
                        at(of.gated)[at_product.weight],
                        normalises ? at(of.turn)[at_turn.q_norm] : none,
                        inner ? next_ : none,
                        at(of.down)[at_product.weight],
-                       inner ? at(of.behind_down)[at_add.norm_weight] : none,
+                       inner ? at(of.after_down)[at_add.norm_weight] : none,
                        partials_,
                        attention_.biased ? at(of.turn)[at_turn.bias] : none,
                        of.apart() ? at(of.v)[at_product.weight] : none};

@@ -248,12 +248,12 @@ class stage {
     std::vector<placed_value> list;
     for (placed_value each : whole.values) {
       const auto first = std::lower_bound(kept.begin(), kept.end(), each.first);
-      const auto behind = std::upper_bound(kept.begin(), kept.end(), each.last);
-      if (first >= behind) continue;  // the value lives in other stages only
+      const auto after = std::upper_bound(kept.begin(), kept.end(), each.last);
+      if (first >= after) continue;  // the value lives in other stages only
       const auto index = [&](auto at) { return static_cast<std::uint32_t>(at - kept.begin()); };
-      const bool to_the_end = behind == kept.end() && each.last > kept.back();
+      const bool to_the_end = after == kept.end() && each.last > kept.back();
       each.first = index(first);
-      each.last = index(behind) - (to_the_end ? 0 : 1);
+      each.last = index(after) - (to_the_end ? 0 : 1);
       if (each.offset == whole.residual_offset && each.type == dtype::f32) {
         if (part.takes_stream) each.first = 0;
         if (part.gives_stream) each.last = static_cast<std::uint32_t>(kept.size());
@@ -341,7 +341,7 @@ class stage_costs {
           if (each.where == region::weight) by(global_[each.slot], d);
     };
     note(whole.decode.prologue, [](global& g, const dispatch&) { g.before = true; });
-    note(whole.decode.epilogue, [](global& g, const dispatch&) { g.behind = true; });
+    note(whole.decode.epilogue, [](global& g, const dispatch&) { g.after = true; });
     note(whole.decode.period, [](global& g, const dispatch& d) { g.kinds |= std::uint64_t{1} << d.block; });
     pattern_ = whole.pattern;
     for (const bool takes : {false, true})
@@ -356,7 +356,7 @@ class stage_costs {
     std::uint64_t kinds = 0, weights = weights_[range.end] - weights_[range.first];
     for (std::uint32_t layer = range.first; layer < range.end; ++layer) kinds |= std::uint64_t{1} << pattern_(layer);
     for (const global& each : global_)
-      if ((each.before && range.first == 0) || (each.behind && range.end == layers_) || (each.kinds & kinds) != 0)
+      if ((each.before && range.first == 0) || (each.after && range.end == layers_) || (each.kinds & kinds) != 0)
         weights += each.bytes;
     return {weights, caches_[range.end] - caches_[range.first], rest_ + rows_[range.first != 0][range.end != layers_]};
   }
@@ -365,7 +365,7 @@ class stage_costs {
   /// A weight that is not per layer, and the sections that read it.
   struct global {
     std::uint64_t bytes = 0, kinds = 0;
-    bool before = false, behind = false;
+    bool before = false, after = false;
   };
   std::uint32_t layers_;
   std::uint64_t rest_;

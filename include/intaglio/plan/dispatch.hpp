@@ -145,7 +145,7 @@ constexpr bool is_held_against_chain(const dispatch& d) {
 constexpr bool turns_stacked(const dispatch& d) {
   if (d.kernel != kernels::kernel::turn) return false;
   const auto c = constants_of<kernels::turn_kernel>(d);
-  return c.norms != kernels::turn_norms::all_heads && c.norms != kernels::turn_norms::each_head_behind &&
+  return c.norms != kernels::turn_norms::all_heads && c.norms != kernels::turn_norms::each_head_after &&
          c.rope_factor == 1.f && c.latent == 0 && c.q_stride == (c.heads + 2 * c.kv_heads) * c.head_dim;
 }
 /// Whether a dispatch is kernel turn that normalises each head of one stacked product and does nothing else.

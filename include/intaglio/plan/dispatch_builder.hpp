@@ -114,8 +114,8 @@ class dispatch_builder {
   template <class Constants>
   constexpr void bind_kept(kernels::push_id at, Constants& k, const node& n) {
     const std::uint64_t slot = c_.batched() ? kept_of_block(graph_, graph_.ops[n.ops[0]].block) : 0,
-                        behind = c_.batched() ? (c_.batch.slot_count - 1) * slot : 0;
-    bind(at, {region::kept, 0, kept_offset(graph_, n.ops[0])}, behind + kept_bytes(graph_, graph_.ops[n.ops[0]]), true);
+                        after = c_.batched() ? (c_.batch.slot_count - 1) * slot : 0;
+    bind(at, {region::kept, 0, kept_offset(graph_, n.ops[0])}, after + kept_bytes(graph_, graph_.ops[n.ops[0]]), true);
     if (!c_.batched()) return;
     k.slot_words = c_.slot_words();
     k.slot_floats = static_cast<std::uint32_t>(slot / 4);

@@ -16,7 +16,7 @@ namespace intaglio::plan {
 constexpr bool has_other_norms(const dispatch& d) {
   if (d.kernel != kernels::kernel::turn) return false;
   const auto c = kernels::constants_of<kernels::turn_kernel>(d.specialization);
-  return c.v_norm != 0 || c.latent != 0 || c.norms == kernels::turn_norms::each_head_behind;
+  return c.v_norm != 0 || c.latent != 0 || c.norms == kernels::turn_norms::each_head_after;
 }
 
 /// Whether resident kernels can do all steps of the layers.

@@ -117,8 +117,8 @@ constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_
       made.experts = n.experts, made.top_k = n.top_k, made.columns = w.columns;
       if (kernels::takes_fragments(*codec_of(w.type), rows_together(g, n) / n.experts, w.columns))
         made.weights[0] = n.weights[0];
-      push_behind(out, n, made,
-                  [&](ir::weight_id a, ir::weight_id b) { return order_of_f16(g, a) == order_of_f16(g, b); });
+      push_after(out, n, made,
+                 [&](ir::weight_id a, ir::weight_id b) { return order_of_f16(g, a) == order_of_f16(g, b); });
     } else if (n.list_tokens != 0 && reads_prepared(g, target, n, tokens)) {
       const std::uint32_t columns = weight_of(g, n).columns, rows = input_rows(g, n);
       node made = insert_in_front(g, n, kernels::kernel::fixed,

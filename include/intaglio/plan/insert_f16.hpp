@@ -62,8 +62,8 @@ constexpr void insert_f16(ir::graph& g, const profile& target, bool chunk, std::
       made.weights[0] = n.weights[0];
     if (head) made.prologue = kernels::prologue::norm;
     n.kernel = kernels::kernel::matmul_chunk;
-    push_behind(out, n, made,
-                [&](ir::weight_id a, ir::weight_id b) { return order_of_f16(g, a) == order_of_f16(g, b); });
+    push_after(out, n, made,
+               [&](ir::weight_id a, ir::weight_id b) { return order_of_f16(g, a) == order_of_f16(g, b); });
     out.push_back(n);
   }
   nodes = std::move(out);

@@ -27,7 +27,7 @@ constexpr void insert_fixed(ir::graph& g, std::vector<node>& nodes) {
                                    n.where, text<32>{"fixed"}});
       made.weights[0] = n.weights[0];  // not a weight of this node: it names the codec
       n.kernel = kernels::kernel::matmul_batch;
-      push_behind(out, n, made, [&](ir::weight_id a, ir::weight_id b) {
+      push_after(out, n, made, [&](ir::weight_id a, ir::weight_id b) {
         const auto tiled = [&](ir::weight_id id) {
           return kernels::wants_tiles(*codec_of(g.weights[static_cast<std::size_t>(id)].type), 8);
         };

@@ -45,7 +45,7 @@ constexpr const node* made_before(const std::vector<node>& nodes, const node& n,
 }
 /// Inserts the node `made` before n, or has n read the value of an equal node that is there.
 template <class Same>
-constexpr void push_behind(std::vector<node>& nodes, node& n, const node& made, Same&& same) {
+constexpr void push_after(std::vector<node>& nodes, node& n, const node& made, Same&& same) {
   if (const node* const known = made_before(nodes, made, same)) n.in = known->out;
   else nodes.push_back(made);
 }

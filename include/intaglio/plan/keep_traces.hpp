@@ -10,11 +10,11 @@
 namespace intaglio::plan {
 
 /// Inserts a node after the last node of the layers.
-constexpr void insert_behind_layers(std::vector<node>& nodes, const node& added) {
-  std::size_t behind = 0;
+constexpr void insert_after_layers(std::vector<node>& nodes, const node& added) {
+  std::size_t after = 0;
   for (std::size_t i = 0; i < nodes.size(); ++i)
-    if (nodes[i].where == ir::section::period) behind = i + 1;
-  nodes.insert(nodes.begin() + static_cast<std::ptrdiff_t>(behind), added);
+    if (nodes[i].where == ir::section::period) after = i + 1;
+  nodes.insert(nodes.begin() + static_cast<std::ptrdiff_t>(after), added);
 }
 
 /// Inserts the reporting node and the values that it reads. Does nothing if no FFN is traced.
@@ -74,7 +74,7 @@ constexpr void keep_traces(ir::graph& g, std::vector<node>& nodes, text<256>& fa
     if (ternary) nodes[down].values = trace_node.in;
     ++kinds;
   }
-  if (kinds == g.pattern.kinds()) insert_behind_layers(nodes, trace_node);
+  if (kinds == g.pattern.kinds()) insert_after_layers(nodes, trace_node);
   else if (kinds != 0)
     refuse("one traced FFN in every kind of layer, of which there are ", g.pattern.kinds(), ", found ", kinds);
 }

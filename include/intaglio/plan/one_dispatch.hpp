@@ -44,7 +44,7 @@ class one_dispatch {
   }
 
   /// Reserves the values of the dispatches after the layers.
-  constexpr void reserve_behind() {
+  constexpr void reserve_after() {
     const std::uint32_t layers = config_.num_hidden_layers;
     logits_ = reserve("logits", config_.vocab_size, 1);
     scratch_ =
@@ -77,13 +77,13 @@ class one_dispatch {
     from = to;
   }
   /// The kernels of dispatches after the layers: norms, heads, their bounds and corrections, the sampler.
-  using kernels_behind =
+  using kernels_after =
       kernels::kernel_list<kernels::rms_norm_kernel, kernels::dense_matmul_kernel, kernels::dense_rows_kernel,
                            kernels::matmul_kernel, kernels::head_screen_kernel, kernels::head_rescore_kernel,
                            kernels::gated_kernel, kernels::sample_kernel>;
   /// Where the arena operands of a dispatch after the layers belong, by their index: at the logits, unless a kernel has
   /// another operand.
-  constexpr std::array<std::uint64_t, kernels::max_push_constants> offsets_behind(kernel which) const {
+  constexpr std::array<std::uint64_t, kernels::max_push_constants> offsets_after(kernel which) const {
     std::array<std::uint64_t, kernels::max_push_constants> out{};
     for (std::uint64_t& each : out) each = logits_.offset;
     const auto set = [&](kernels::push_id id, const operand& to) { out[static_cast<std::size_t>(id)] = to.offset; };
@@ -96,12 +96,12 @@ class one_dispatch {
       if constexpr (requires { at.lowest; }) set(at.lowest, lowest_);
       if constexpr (requires { at.scratch; }) set(at.scratch, scratch_);
     };
-    kernels::visit(which, place, kernels_behind{});
+    kernels::visit(which, place, kernels_after{});
     return out;
   }
   /// Moves the arena operands of a dispatch after the layers to this sequence's values.
-  constexpr void move_behind(dispatch& d) {
-    const auto offsets = offsets_behind(d.kernel);
+  constexpr void move_after(dispatch& d) {
+    const auto offsets = offsets_after(d.kernel);
     std::array<bool, max_accesses> moved{};
     for (std::size_t i = 0; i < offsets.size(); ++i) {
       operand& from = d.push[i];

@@ -54,7 +54,7 @@ constexpr bool resident_memory_fits(const decoder_config& c, std::string_view mo
       {kernels::given<&of::workgroup_size>(threads), kernels::given<&of::hidden_size>(c.hidden_size),
        kernels::given<&of::intermediate_size>(c.intermediate_size), kernels::given<&of::layers>(c.num_hidden_layers),
        kernels::given<&of::head_dim>(c.head_dim), kernels::given<&of::heads>(c.num_attention_heads),
-       kernels::given<&of::ffns_before>(ffns.before), kernels::given<&of::ffns_behind>(ffns.behind)});
+       kernels::given<&of::ffns_before>(ffns.before), kernels::given<&of::ffns_after>(ffns.after)});
 }
 
 /// Whether a model's shape fits the kernel `layers`.

@@ -33,7 +33,7 @@ class resident_coded_layers : public coded_values {
     first.layer_stride = 0;
     move(prologue[0], at_embed.output, first);
     blank_beside();
-    for (dispatch& each : epilogue) move_behind(each);
+    for (dispatch& each : epilogue) move_after(each);
     add_dispatch();
     return true;
   }
@@ -87,8 +87,8 @@ class resident_coded_layers : public coded_values {
     out.heads = config_.num_attention_heads, out.kv_heads = config_.num_key_value_heads;
     out.context = context_;
     out.inner_norms = static_cast<std::uint32_t>(!chain_.inner_norms  ? norms_around::before
-                                                 : chain_.outer_norms ? norms_around::before_and_behind
-                                                                      : norms_around::behind);
+                                                 : chain_.outer_norms ? norms_around::before_and_after
+                                                                      : norms_around::after);
     out.head_norms = static_cast<std::uint32_t>(attention_.head_norms);
     out.biased = attention_.biased ? 1 : 0, out.turned = attention_.turns ? 1 : 0;
     out.rope_factor = attention_.rope_factor;

@@ -84,8 +84,8 @@ class resident_layers : public one_dispatch {
     ffns_.before = period[1].kernel == kernel::attention ? 0 : 1;
     const auto further = static_cast<std::uint32_t>(steps - kernels::layers::steps) / 2;
     if (further < ffns_.before) return false;
-    ffns_.behind = 1 + further - ffns_.before;
-    return ffns_.behind <= 2 && (cooperative() || further == 0);
+    ffns_.after = 1 + further - ffns_.before;
+    return ffns_.after <= 2 && (cooperative() || further == 0);
   }
   constexpr bool fits() {
     using kernels::epilogue;
@@ -142,7 +142,7 @@ class resident_layers : public one_dispatch {
   constexpr void place_values() {
     const std::uint32_t layers = config_.num_hidden_layers;
     stream_ = reserve("stream", config_.hidden_size, layers + 1);
-    middle_ = reserve("behind attention", config_.hidden_size, layers);
+    middle_ = reserve("after attention", config_.hidden_size, layers);
     query_ = reserve("query", query_width(), layers);
     attended_ = reserve("attention", config_.q_size(), layers);
     gated_ = reserve("gated", config_.intermediate_size, layers);
@@ -152,14 +152,14 @@ class resident_layers : public one_dispatch {
     }
     for (std::uint32_t i = 0; i < ffns_.further(); ++i) {
       further_[i].gated = reserve(i == 0 ? "gated further" : "gated last", config_.intermediate_size, layers);
-      further_[i].stream = reserve(i == 0 ? "behind an FFN" : "behind a second FFN", config_.hidden_size, layers);
+      further_[i].stream = reserve(i == 0 ? "after an FFN" : "after a second FFN", config_.hidden_size, layers);
     }
     layers_bytes_ = arena_bytes;
     if (cooperative()) {  // all values except those that the prologue writes
       blank_offset = stream_.offset + stream_.layer_stride;
       blank_bytes = layers_bytes_ - blank_offset;
     }
-    reserve_behind();
+    reserve_after();
   }
   constexpr void bind() {
     operand first = stream_;
@@ -179,7 +179,7 @@ class resident_layers : public one_dispatch {
     // the next layer.
     const operand& first_stream = ffns_.before != 0 ? further_[0].stream : stream_;
     const further_ffn& late = further_[ffns_.before];
-    const operand& behind_first = ffns_.behind > 1 ? late.stream : next_;
+    const operand& after_first = ffns_.after > 1 ? late.stream : next_;
     if (ffns_.before != 0) {
       in_out(period[0], stream_, further_[0].gated, nullptr);
       in_out(period[1], further_[0].gated, further_[0].stream, &stream_);
@@ -202,19 +202,19 @@ class resident_layers : public one_dispatch {
     const std::size_t at = first_step();
     in_out(period[at + 2], attended_, middle_, &first_stream);
     in_out(period[at + 3], middle_, gated_, nullptr);
-    in_out(period[at + 4], gated_, behind_first, &middle_);
-    if (ffns_.behind > 1) {
+    in_out(period[at + 4], gated_, after_first, &middle_);
+    if (ffns_.after > 1) {
       in_out(period[at + 5], late.stream, late.gated, nullptr);
       in_out(period[at + 6], late.gated, next_, &late.stream);
     }
-    for (dispatch& each : epilogue) move_behind(each);
-    add_arguments(late, behind_first);
+    for (dispatch& each : epilogue) move_after(each);
+    add_arguments(late, after_first);
   }
-  /// @param late the second FFN after attention  @param behind_first the stream after the first one
-  constexpr void add_arguments(const further_ffn& late, const operand& behind_first) {
+  /// @param late the second FFN after attention  @param after_first the stream after the first one
+  constexpr void add_arguments(const further_ffn& late, const operand& after_first) {
     const std::size_t at = first_step();
-    arguments = {stream_,     qkv()[at_product.keys], qkv()[at_product.values], query_, attended_, middle_, gated_,
-                 behind_first};
+    arguments = {stream_,    qkv()[at_product.keys], qkv()[at_product.values], query_, attended_, middle_, gated_,
+                 after_first};
     const auto weights = [&](const dispatch& d) {
       for (const auto id : {at_product.norm_weight, at_product.weight, at_product.scales}) arguments.push_back(d[id]);
     };
@@ -225,7 +225,7 @@ class resident_layers : public one_dispatch {
       weights(period[its]), weights(period[its + 1]);
     };
     if (ffns_.before != 0) further(further_[0].gated, further_[0].stream, 0);
-    if (ffns_.behind > 1) further(late.gated, next_, at + 5);
+    if (ffns_.after > 1) further(late.gated, next_, at + 5);
   }
 
   constexpr void add_dispatch(std::uint32_t spin_limit) {
@@ -260,7 +260,7 @@ class resident_layers : public one_dispatch {
                                                      .cache_element = first.cache_element,
                                                      .heads_together = of_attention(attends()).heads_together,
                                                      .ffns_before = ffns_.before,
-                                                     .ffns_behind = ffns_.behind},
+                                                     .ffns_after = ffns_.after},
                    d.specialization);
     d.activation = period.end()[-2].activation;
     d.groups = {parts_, 1, 1};

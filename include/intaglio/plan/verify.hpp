@@ -265,11 +265,11 @@ constexpr bool every_kind_has_a_barrier(const sequence& s) {
     const std::uint64_t stride = b.layer_stride;
     for (std::uint64_t i = 0; i < s.layers; ++i) {
       if (skips(d, i)) continue;
-      const std::uint64_t x = a.offset + i * a.layer_stride, behind = b.offset + b.bytes;
+      const std::uint64_t x = a.offset + i * a.layer_stride, after = b.offset + b.bytes;
       // The first layer whose bytes of b end after x; earlier layers cannot overlap.
-      for (std::uint64_t k = x < behind    ? 0
+      for (std::uint64_t k = x < after     ? 0
                              : stride == 0 ? s.layers
-                                           : (x - behind) / stride + 1;
+                                           : (x - after) / stride + 1;
            k < s.layers && b.offset + k * stride < x + a.bytes; ++k)
         if ((!same || i != k) && !skips(other, k)) return true;
     }

@@ -81,7 +81,7 @@ struct kernel_call : dispatch_call {
                                                      : this->template weight<float>(at.norm_weight).first(width);
   }
   /// Rows of the input, normalised where the prologue says so.
-  std::vector<float> input_behind_norm(std::size_t rows, std::size_t columns) const {
+  std::vector<float> input_after_norm(std::size_t rows, std::size_t columns) const {
     const auto input = this->template memory<float>(at.input).first(rows * columns);
     std::vector<float> y(input.begin(), input.end());
     if (k.prologue == kernels::prologue::norm)

@@ -368,7 +368,7 @@ inline std::vector<float> turn_row(const turn_shape& shape, const turn_inputs& i
   for (std::size_t i = 0; !in.bias.empty() && i < width; ++i) y[i] += in.bias[before + i];
   if (which == 2 ? !shape.v_norm : shape.norms == kernels::turn_norms::none) return y;
   const std::size_t at_once = which == 2 || shape.norms != kernels::turn_norms::all_heads ? d : width;
-  const bool unweighted = which == 2 || shape.norms == kernels::turn_norms::each_head_behind;
+  const bool unweighted = which == 2 || shape.norms == kernels::turn_norms::each_head_after;
   const std::vector<float> ones(unweighted ? d : 0, 1.f);
   std::vector<float> out(width);
   for (std::size_t at = 0; at < width; at += at_once)
@@ -418,7 +418,7 @@ inline void turn(const turn_shape& shape, const turn_inputs& in, std::span<float
           y[at + pair] = both[0];
           y[at + pair + d / 2] = both[1];
         }
-      for (std::size_t i = 0; which < 2 && shape.norms == kernels::turn_norms::each_head_behind && i < y.size(); ++i)
+      for (std::size_t i = 0; which < 2 && shape.norms == kernels::turn_norms::each_head_after && i < y.size(); ++i)
         y[i] *= in.norms[which][i % d];
       if (which == 0) {
         std::ranges::copy(y, output.subspan(std::size_t{token} * q_size).begin());

@@ -24,10 +24,10 @@ inline void walk_select(std::span<const float> scores, std::span<std::uint32_t> 
   std::vector<std::uint32_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0u);
   const auto size = [&](std::uint32_t f) { return std::bit_cast<std::uint32_t>(scores[f]) & 0x7FFFFFFFu; };
-  const auto behind = order.begin() + static_cast<std::ptrdiff_t>(choice.size() / 2);
-  std::partial_sort(order.begin(), behind, order.end(),
+  const auto after = order.begin() + static_cast<std::ptrdiff_t>(choice.size() / 2);
+  std::partial_sort(order.begin(), after, order.end(),
                     [&](std::uint32_t a, std::uint32_t b) { return size(a) != size(b) ? size(a) > size(b) : a < b; });
-  std::sort(order.begin(), behind);
+  std::sort(order.begin(), after);
   for (std::size_t i = 0; i < choice.size() / 2; ++i)
     choice[2 * i] = order[i], choice[2 * i + 1] = std::bit_cast<std::uint32_t>(scores[order[i]]);
 }

@@ -19,7 +19,7 @@ class batch_copies : public batch_slots {
 
   /// Number of tokens in the next chunk. With recurrent layers a chunk ends after the last full page, where the state
   /// is copied.
-  std::uint32_t chunk_behind(std::uint32_t fed, std::uint32_t all) const {
+  std::uint32_t chunk_after(std::uint32_t fed, std::uint32_t all) const {
     const std::uint32_t last_page = copies_ ? all / pool_->page_size() * pool_->page_size() : 0,
                         end = fed < last_page ? last_page : all;
     return (std::min)(body_->prefill_tokens, end - fed);
@@ -36,7 +36,7 @@ class batch_copies : public batch_slots {
   }
   /// Copies the prompt's state if its chunk ends at the end of a page, and to the session's slot when the whole prompt
   /// is fed.
-  void copy_behind_chunk(std::uint32_t slot, member& of, std::uint32_t all) {
+  void copy_after_chunk(std::uint32_t slot, member& of, std::uint32_t all) {
     if (of.fed % pool_->page_size() == 0) {
       pool_->remember(of.pages, std::span(of.history).first(of.fed));
       (void)make_copy(batch_states::alone(), of, of.fed);

@@ -49,7 +49,7 @@ class batch_feeding : public batch_drafts {
     if (of->fed == all) return false;
     guarded([&] {  // one chunk for each group keeps all stages busy
       for (std::uint32_t fed = of->fed, left = run_->groups(); fed < all && left != 0; --left, in_caches = true) {
-        const std::uint32_t count = chunk_behind(fed, all);
+        const std::uint32_t count = chunk_after(fed, all);
         run_->ask_prefill(slot, fed, std::span(of->history).subspan(fed, count), in_caches ? 0 : fed,
                           of->pages.shared * pool_->page_size());
         fed += count;
@@ -66,14 +66,14 @@ class batch_feeding : public batch_drafts {
     if (copies_ && in_caches_ != slot) take_copy(slot, of, all);
     if (!of.found) of.found = of.fed;
     if (of.fed < all) {
-      const std::uint32_t count = chunk_behind(of.fed, all);
+      const std::uint32_t count = chunk_after(of.fed, all);
       guarded([&] {
         run_->prefill(slot, of.fed, std::span(of.history).subspan(of.fed, count), in_caches_ == slot ? 0 : of.fed,
                       of.pages.shared * pool_->page_size(), body_->submit_budget_ms);
       });
       in_caches_ = slot;
       of.fed += count;
-      if (copies_) copy_behind_chunk(slot, of, all);
+      if (copies_) copy_after_chunk(slot, of, all);
     }
     if (of.fed < all) return;
     pool_->remember(of.pages, std::span(of.history).first(all));

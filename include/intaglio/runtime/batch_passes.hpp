@@ -24,8 +24,8 @@ class batch_passes : public batch_alone {
     commands_.clear();
     feed_changed();
     feed_rows(group, rows);
-    behind_ = nullptr;
-    if (ends_) cross_in(true), behind_ = ends_->out(true);
+    after_ = nullptr;
+    if (ends_) cross_in(true), after_ = ends_->out(true);
     const std::size_t which = of_rows(rows);
     const bool greedy = is_greedy(group, rows);
     group_recordings& of = of_groups_[group];

@@ -210,14 +210,14 @@ class batch_recordings : public batch_memory {
     for (std::uint32_t done = 0; done < all;) {
       const std::uint32_t count = (std::min)({of.speed.allowed(budget_ms), all - done, most_buffers});
       for (std::uint32_t i = 0; i < count; ++i) commands_.push_back(of.handle((done + i) % of.size(), greedy));
-      if (done + count == all && behind_ != nullptr) commands_.push_back(std::exchange(behind_, nullptr));
+      if (done + count == all && after_ != nullptr) commands_.push_back(std::exchange(after_, nullptr));
       const auto start = std::chrono::steady_clock::now();
       flush(std::string(of.plan->name) + " of " + model_name(*table_), hang_limit(of.speed));
       of.speed.observe(count,
                        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
       done += count;
     }
-    if (behind_ != nullptr) commands_.push_back(std::exchange(behind_, nullptr));
+    if (after_ != nullptr) commands_.push_back(std::exchange(after_, nullptr));
   }
   void make_logits() {
     gpu::translated([&] {
@@ -267,7 +267,7 @@ class batch_recordings : public batch_memory {
       copy_alone_;  ///< copies of a single session's logits to each slot that kept them; then those of its form for
                     ///< long contexts
   std::vector<VkCommandBuffer> commands_;
-  VkCommandBuffer behind_ = nullptr;      ///< submitted with the last pass of run()
+  VkCommandBuffer after_ = nullptr;       ///< submitted with the last pass of run()
   std::unique_ptr<batch_crossing> ends_;  ///< of a stage of a cut plan
   gpu::queue queue_;                      // destroyed first, which waits: the members above may be in use by the device
 };

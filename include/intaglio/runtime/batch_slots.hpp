@@ -221,9 +221,9 @@ class batch_slots {
   void put_back(std::uint32_t slot) {
     give_back(slot, members_[slot]);
     std::erase(waiting_, slot);
-    const auto behind = std::find_if(waiting_.begin(), waiting_.end(),
-                                     [&](std::uint32_t each) { return members_[each].number > members_[slot].number; });
-    waiting_.insert(behind, slot);
+    const auto after = std::find_if(waiting_.begin(), waiting_.end(),
+                                    [&](std::uint32_t each) { return members_[each].number > members_[slot].number; });
+    waiting_.insert(after, slot);
   }
   /// Takes pages for the next tokens of all ready sessions, in the order in which they joined.
   void grow(std::uint32_t tokens) {

@@ -312,8 +312,8 @@ inline void expect_for_cut(const io::checkpoint& from, const session_options& op
   if (from.packed() != nullptr) refuse("packed file", printable(from.path(), 200));
   if (options.patch != nullptr) refuse("patch", "one");
   if (options.weight_budget) refuse("weight_budget", "one");
-  if (options.place != weight_place::automatic && options.place != weight_place::copied)
-    refuse("place of the weights", "a mapped file");
+  if (options.storage != weight_storage::automatic && options.storage != weight_storage::copied)
+    refuse("storage of the weights", "a mapped file");
 }
 
 /// Takes the limits and the runner of a session whose own stage is the last of a cut.

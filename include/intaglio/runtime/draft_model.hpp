@@ -63,7 +63,7 @@ class draft_model final : public runtime::proposer {
 
  private:
   /// A session that is more tokens behind is fed anew, by chunks; up to this number passes feed the tokens one by one.
-  static constexpr std::size_t most_behind = 8;
+  static constexpr std::size_t most_after = 8;
   /// Tokens that a session may draw in excess while it waits for others.
   static constexpr std::uint32_t spare = 64;
 
@@ -106,7 +106,7 @@ class draft_model final : public runtime::proposer {
     const auto [here, there] = std::mismatch(now.begin(), now.end(), wanted.begin(), wanted.end());
     const auto same = static_cast<std::size_t>(here - now.begin());
     if (there == wanted.end()) return;  // the tokens that it drew follow them
-    if (wanted.size() - same > most_behind || same < of.joined) return join(of);
+    if (wanted.size() - same > most_after || same < of.joined) return join(of);
     if (here == now.end()) return;
     if (!knows({&*there, 1})) return refuse(of);
     small_.set_next(of.handle, *there, static_cast<std::uint32_t>(now.size() - same - 1));

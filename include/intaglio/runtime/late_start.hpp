@@ -73,7 +73,7 @@ class late_start : public resident_prover {
   /// Does the parts of the remaining start that a decode job at a position can do. May wait for passes on the device.
   void go_on_if_made(std::uint32_t position, bool greedy) override {
     const executor_start::step step =
-        start_.next(*decode_, (!pending() || job_.segment == 0) && may_prove_behind(position), greedy, kernels_.ready(),
+        start_.next(*decode_, (!pending() || job_.segment == 0) && may_prove_after(position), greedy, kernels_.ready(),
                     [&](array_view<const plan::dispatch> part) { return kernels_.made(part); });
     if (!step) return;
     gpu::translated([&] {
@@ -167,7 +167,7 @@ class late_start : public resident_prover {
 
   /// Whether the proof of the resident dispatch fits after the written positions, so that a pass at a position still
   /// finds everything that it needs.
-  bool may_prove_behind(std::uint32_t position) const {
+  bool may_prove_after(std::uint32_t position) const {
     const std::uint32_t end = (std::max)(written_, position) + proven_tokens;
     for (std::uint8_t kind = 0; kind < table_->pattern.kinds(); ++kind)
       if (!table_->caches[kind].holds(position, end)) return false;
@@ -211,7 +211,7 @@ class late_start : public resident_prover {
       const plan::sequence& resident = start_.resident() != nullptr ? *start_.resident() : *decode_;
       const bool long_too = has_long(resident) && kernels_.made(resident.resident_long);
       start_.take_layers();
-      if (!between_passes || !may_prove_behind(position))
+      if (!between_passes || !may_prove_after(position))
         start_.forget_note();  // decode stays unchanged, and the next start reports the error
       else if (!take_resident(resident, long_too, proof, position)) start_.note_chain();
       else if (has_long(resident) && !long_too) start_.leave_long();
@@ -243,7 +243,7 @@ class late_start : public resident_prover {
       record(resident);
       if (long_too) begin_long();
       record_long({resident.greedy.empty(), !resident.greedy.empty()});
-      const bool agree = all_layers_agree_behind((std::max)(written_, position));
+      const bool agree = all_layers_agree_after((std::max)(written_, position));
       weights_.expect_unchanged();
       return agree;
     };

@@ -23,8 +23,8 @@ struct load_options {
   std::uint64_t largest_piece = 0;  ///< largest single allocation of device memory; 0: the device's limit
   /// Whether data goes through staging buffers even where the host can write device memory.
   bool staged = false;
-  const io::feature_changes* patch = nullptr;    ///< changes to the features of FFNs; null for a packed file
-  weight_place place = weight_place::automatic;  ///< for a packed file
+  const io::feature_changes* patch = nullptr;          ///< changes to the features of FFNs; null for a packed file
+  weight_storage storage = weight_storage::automatic;  ///< for a packed file
   std::optional<std::uint64_t>
       budget{};  ///< bytes of weights that device memory may hold; FFNs of the last layers then stay in host memory
 

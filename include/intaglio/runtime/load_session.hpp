@@ -193,7 +193,7 @@ std::unique_ptr<Executor> load_plan(const gpu::device& on, const plan::table& ta
                                        {.progress = report,
                                         .threads = options.load_threads,
                                         .patch = options.patch,
-                                        .place = options.place,
+                                        .storage = options.storage,
                                         .budget = options.weight_budget});
   return proven_executor<Executor>(on, table, std::move(weights), cache, options.prove_kernels, source,
                                    std::move(pipelines), look);

@@ -98,14 +98,13 @@ class mapped_weights {
     for (std::size_t first = 0; first < order.size();) {
       const std::uint64_t begin = items_[order[first]].offset / step * step;
       std::uint64_t end = end_of(order[first]);
-      std::size_t behind = first + 1;
-      while (behind < order.size() && end_of(order[behind]) - begin <= limit &&
-             items_[order[behind]].offset <= end + gap)
-        end = end_of(order[behind++]);
+      std::size_t after = first + 1;
+      while (after < order.size() && end_of(order[after]) - begin <= limit && items_[order[after]].offset <= end + gap)
+        end = end_of(order[after++]);
       const auto range =
           mapping->bytes().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
       const gpu::buffer& made = out.buffers.emplace_back(gpu::buffer::imported(on, range, mapping, "the weights"));
-      for (; first < behind; ++first) {
+      for (; first < after; ++first) {
         const item& each = items_[order[first]];
         out.items[order[first]] = {static_cast<std::uint32_t>(out.buffers.size() - 1), each.offset - begin,
                                    each.weight->bytes, made.address() + (each.offset - begin)};

@@ -61,7 +61,7 @@ class mpi_ranks {
   std::size_t stage() const noexcept { return static_cast<std::size_t>(rank_ == 0 ? size_ - 1 : rank_ - 1); }
   /// The ranks of the stages before and after a rank's own stage; rank 0 sends tokens to rank 1.
   int before() const noexcept { return rank_ == 0 ? size_ - 1 : rank_ - 1; }
-  int behind() const noexcept { return rank_ + 1 == size_ ? 0 : rank_ + 1; }
+  int after() const noexcept { return rank_ + 1 == size_ ? 0 : rank_ + 1; }
 
   /// Collects a value from each rank, in the order of the stages.
   /// @param limit how long the other ranks, which may be loading, may take to call this
@@ -245,7 +245,7 @@ class mpi_link final : public stage_link {
     if (!words.empty()) std::memcpy(next.head.data() + sizeof of, words.data(), words.size_bytes());
     next.requests.clear();
     const auto begin = [&](const std::byte* bytes, std::size_t size) {
-      MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, ranks_.behind(), tag, ranks_.handle(),
+      MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, ranks_.after(), tag, ranks_.handle(),
                 &next.requests.emplace_back(MPI_REQUEST_NULL));
     };
     begin(next.head.data(), next.head.size());

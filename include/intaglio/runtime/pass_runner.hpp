@@ -40,7 +40,7 @@ struct pass_job {
 struct batch_of_commands {
   std::size_t buffers = 0;
   std::uint32_t segments = 0, passes = 0;
-  pass_job behind;         ///< the job when it was submitted
+  pass_job job_after;      ///< the job when it was submitted
   gpu::queue_point after;  ///< what the submission waits for
 };
 
@@ -144,10 +144,11 @@ class pass_runner : public pass_recordings {
     const std::uint32_t traced = traces_ && job_.kind == pass_kind::decode ? next.passes : 0;
     for (std::uint32_t i = 0; i < traced; ++i) traces_->submitted(job_.end - 1 + job_.pass + i);
     flights_.add(
-        {number, next.segments, next.behind.pass, counters_.jobs, job_.kind, clock::now(), traced, from, stamped});
+        {number, next.segments, next.job_after.pass, counters_.jobs, job_.kind, clock::now(), traced, from, stamped});
     box_used_[job_.box] = number;
-    written_ = (std::max)(written_, next.behind.end + next.behind.pass + (next.behind.segment != 0 ? 1 : 0) - 1);
-    job_ = next.behind;
+    written_ =
+        (std::max)(written_, next.job_after.end + next.job_after.pass + (next.job_after.segment != 0 ? 1 : 0) - 1);
+    job_ = next.job_after;
     counters_.submits += 1;
     counters_.passes += next.passes;
   }
@@ -269,7 +270,7 @@ class pass_runner : public pass_recordings {
     std::uint32_t left =
         (std::min)(of.speed.allowed(budget_ms), max_buffers - 1 - 2 * std::uint32_t{stage_ends::most_commands});
     batch_of_commands out{0, 0, 0, job_, {}};
-    pass_job& at = out.behind;
+    pass_job& at = out.job_after;
     if (stamped) buffers_[out.buffers++] = stamps_.first();
     if (take_back_ != nullptr) buffers_[out.buffers++] = take_back_;
     if (job_.feed) buffers_[out.buffers++] = feeds_[job_.box].handle();
@@ -298,7 +299,7 @@ class pass_runner : public pass_recordings {
         at.segment = 0;
         ++at.pass;
         ++out.passes;
-        if (ends_) out.buffers += ends_->behind(job_.kind, buffers_.data() + out.buffers);
+        if (ends_) out.buffers += ends_->after(job_.kind, buffers_.data() + out.buffers);
       }
     }
     if (stamped) buffers_[out.buffers++] = stamps_.last();

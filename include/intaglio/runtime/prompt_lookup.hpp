@@ -55,11 +55,11 @@ class lookup_trail {
   looked_up find(std::span<const std::int32_t> history, std::size_t longest, std::span<std::int32_t> out) {
     const std::size_t size = history.size();
     if (const looked_up found = prompt_lookup(history, longest, 2, out); found.tokens != 0) {
-      behind_ = size - found.from;
+      after_ = size - found.from;
       return found;
     }
-    if (behind_ == 0 || behind_ + 1 >= size) return {};
-    const std::size_t from = size - behind_;  // the last token replaces the one before
+    if (after_ == 0 || after_ + 1 >= size) return {};
+    const std::size_t from = size - after_;  // the last token replaces the one before
     std::size_t same = 0;
     while (same < most_same && same + 1 < from && history[from - 2 - same] == history[size - 2 - same]) ++same;
     if (same < least_same) return {};
@@ -69,7 +69,7 @@ class lookup_trail {
 
  private:
   static constexpr std::size_t least_same = 4, most_same = 64;
-  std::size_t behind_ = 0;  ///< tokens from the text that was said again to the end of the history; 0: none was yet
+  std::size_t after_ = 0;  ///< tokens from the text that was said again to the end of the history; 0: none was yet
 };
 
 /// Decides whether a session tries drafts: passes over wrong drafts may cost at most a share of all decoding. Times are

@@ -48,7 +48,7 @@ class resident_prover : public pass_runner {
   static constexpr std::uint32_t proven_tokens = 3;
   /// Runs all_layers_agree() while sessions use the memory. Everything that its passes write is restored, except the
   /// caches after the written positions.
-  bool all_layers_agree_behind(std::uint32_t position) {
+  bool all_layers_agree_after(std::uint32_t position) {
     gpu::transfer transfer(device_, std::uint64_t{1} << 16);
     std::vector<std::byte> state(state_.size_bytes()), ring(ring_.mapped().begin(), ring_.mapped().end()),
         boxes(mailbox_.mapped().begin(), mailbox_.mapped().end());
@@ -100,10 +100,10 @@ class resident_prover : public pass_runner {
   /// Compares tokens that prefill or the chain computed with resident decode, one at a time: the stream after the last
   /// layer and the last layer's cache must have the same bits.
   /// @param behind that position; absent: no session uses the memory yet, and all of it is cleared
-  [[gnu::cold]] bool all_layers_agree(std::optional<std::uint32_t> behind = {}) {
+  [[gnu::cold]] bool all_layers_agree(std::optional<std::uint32_t> after = {}) {
     const std::uint32_t vocabulary = table_->config->vocab_size,
                         count = (std::min)({proven_tokens, table_->prefill.max_tokens, table_->context}),
-                        first = behind.value_or(0);
+                        first = after.value_or(0);
     const std::array<std::uint32_t, proven_tokens> ids{vocabulary - 1, vocabulary / 3, vocabulary / 2},
         others{vocabulary / 2, vocabulary - 1, vocabulary / 3};
     const auto one_by_one = [&] {
@@ -127,7 +127,7 @@ class resident_prover : public pass_runner {
       expected = end_state(table_->prefill.residual_offset + (count - 1) * stream_bytes());
     }
     const auto agrees = [&] {
-      if (behind)
+      if (after)
         feed(pass_kind::prefill, first,
              // overwrites the expected values, so that they cannot pass for computed ones
              std::span(others).first(count));
@@ -141,7 +141,7 @@ class resident_prover : public pass_runner {
       same = agrees() && same;
       long_from_ = from;
     }
-    if (!behind) clear();
+    if (!after) clear();
     return same;
   }
 };

@@ -30,7 +30,7 @@ using load_callback = std::function<void(const load_progress&)>;
 using load_look = std::function<void()>;
 
 /// From which memory a device reads the weights of a packed file.
-enum class weight_place : std::uint8_t {
+enum class weight_storage : std::uint8_t {
   automatic,        ///< mapped where host and device share memory and the driver allows it, else copied
   copied,           ///< in device memory
   mapped,           ///< in the mapped file, also across a bus
@@ -56,7 +56,7 @@ struct session_options {
   /// Number of threads that repack weights. 0: the number that the machine has.
   unsigned load_threads = 0;
   /// Memory from which the device reads a packed file's weights.
-  runtime::weight_place place = runtime::weight_place::automatic;
+  runtime::weight_storage storage = runtime::weight_storage::automatic;
   std::optional<std::uint64_t> weight_budget{};  ///< bytes of weights that device memory may hold: FFNs of the last
                                                  ///< layers that do not fit are read across the bus
   const io::feature_changes* patch = nullptr;    ///< changes to the features of FFNs (docs/walk.md), read while loading

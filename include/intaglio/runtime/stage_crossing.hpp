@@ -95,7 +95,7 @@ class stage_crossing final : public stage_ends {
     into[1] = history_copies_[box].handle();
     return 2;
   }
-  std::size_t behind(pass_kind kind, VkCommandBuffer* into) override {
+  std::size_t after(pass_kind kind, VkCommandBuffer* into) override {
     into[0] = rows_.leave(kind, slot_);
     return into[0] == nullptr ? 0 : 1;
   }

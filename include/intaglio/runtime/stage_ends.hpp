@@ -40,7 +40,7 @@ class stage_ends {
   virtual std::size_t before(pass_kind kind, std::size_t box, bool penalised, VkCommandBuffer* into,
                              gpu::queue_point& after) = 0;
   /// @return number of command buffers, written to `into`, that run after the pass
-  virtual std::size_t behind(pass_kind kind, VkCommandBuffer* into) = 0;
+  virtual std::size_t after(pass_kind kind, VkCommandBuffer* into) = 0;
   /// Records the copies of a kind of pass. @param arena with which its sequence is recorded
   virtual void record(pass_kind kind, const plan::sequence& of, const gpu::buffer& arena) = 0;
 

@@ -129,18 +129,18 @@ class weight_fill : public weight_sources {
     std::vector<std::byte> packed;
     for (std::uint64_t group = begin / group_bytes; group < end;) {
       const std::uint64_t stop = (std::min)(end, (group / window + 1) * window);
-      std::array<std::uint64_t, 3> first{}, behind{};
+      std::array<std::uint64_t, 3> first{}, after{};
       for (std::uint64_t position = 4 * group; position < (std::min<std::uint64_t>)(4 * stop, w.rows); ++position) {
         const kernels::source_row from = order(static_cast<std::uint32_t>(position));
-        if (behind[from.tensor] == 0) first[from.tensor] = from.row;
+        if (after[from.tensor] == 0) first[from.tensor] = from.row;
         first[from.tensor] = (std::min<std::uint64_t>)(first[from.tensor], from.row);
-        behind[from.tensor] = (std::max<std::uint64_t>)(behind[from.tensor], from.row + std::uint64_t{1});
+        after[from.tensor] = (std::max<std::uint64_t>)(after[from.tensor], from.row + std::uint64_t{1});
       }
       std::array<std::span<const std::byte>, 3> rows{};
       for (std::uint8_t s = 0; s < w.source_count; ++s) {
-        if (behind[s] == 0) continue;
-        bytes[s].resize(static_cast<std::size_t>((behind[s] - first[s]) * row_bytes));
-        read_coded(*at(w, s, layer).tensor, w, first[s], behind[s] - first[s], bytes[s]);
+        if (after[s] == 0) continue;
+        bytes[s].resize(static_cast<std::size_t>((after[s] - first[s]) * row_bytes));
+        read_coded(*at(w, s, layer).tensor, w, first[s], after[s] - first[s], bytes[s]);
         rows[s] = bytes[s];
       }
       packed.resize(static_cast<std::size_t>((stop - group) * group_bytes));

@@ -135,8 +135,9 @@ inline void fill_weights(const gpu::device& on, const plan::table& of, array_vie
 [[gnu::cold]] inline std::optional<weight_memory> map_weights(const gpu::device& on, const plan::table& of,
                                                               const io::packed_image& from,
                                                               const load_options& options) {
-  const bool asked = options.place != weight_place::automatic, all = options.place != weight_place::features_mapped;
-  if (options.place == weight_place::copied || (!asked && (options.staged || !shares_host_memory(on))))
+  const bool asked = options.storage != weight_storage::automatic,
+             all = options.storage != weight_storage::features_mapped;
+  if (options.storage == weight_storage::copied || (!asked && (options.staged || !shares_host_memory(on))))
     return std::nullopt;
   const auto refuse = [&](const std::string& why) -> std::optional<weight_memory> {
     if (asked)
@@ -185,7 +186,7 @@ inline void fill_weights(const gpu::device& on, const plan::table& of, array_vie
 }
 
 /// Allocates and fills the weights of a plan, or has the device read them from a mapped packed file
-/// (load_options::place).
+/// (load_options::storage).
 /// @error mismatch_error; file_error: a bad value, a file that was truncated or changed meanwhile, a packed file of
 ///   another layout; argument_error: mapped, but the file is not packed; out_of_memory, device_lost; what
 ///   `options.progress` throws. Nothing stays allocated then.
@@ -197,8 +198,8 @@ inline weight_memory load_weights(const gpu::device& on, const plan::table& of, 
       if (options.patch != nullptr)
         throw argument_error("patch", "the model that the file was packed from", "a packed file");
       if (auto out = map_weights(on, of, *from.packed(), options)) return std::move(*out);
-    } else if (options.place == weight_place::mapped || options.place == weight_place::features_mapped) {
-      throw argument_error("place of the weights", "a packed file, which has them as the device wants them",
+    } else if (options.storage == weight_storage::mapped || options.storage == weight_storage::features_mapped) {
+      throw argument_error("storage of the weights", "a packed file, which has them as the device wants them",
                            printable(from.path(), 240));
     }
     const weight_split split = split_weights(of, options.budget);

@@ -42,7 +42,7 @@ static_assert(engraved.caches[0].key_bytes == 2 * 512 * 576 && engraved.caches[0
 
 }  // namespace
 
-TEST_CASE("latent attention caches a latent vector with a rotated key behind it", "[graph]") {
+TEST_CASE("latent attention caches a latent vector with a rotated key after it", "[graph]") {
   const ir::graph g = graph_of(config);
   CHECK(g.failure.empty());
   const auto attention = std::ranges::find(g.ops, ir::op_kind::attention, &ir::op::kind),

@@ -13,7 +13,7 @@ using namespace intaglio::graph;
 namespace {
 constexpr embedding table{"token_embd.weight", 512, 256};
 template <class Layer>
-std::vector<ir::op_kind> kinds_behind_table(const Layer& layer) {
+std::vector<ir::op_kind> kinds_after_table(const Layer& layer) {
   ir::trace t;
   layer.forward(t, table.forward(t));
   std::vector<ir::op_kind> out;
@@ -24,8 +24,8 @@ std::vector<ir::op_kind> kinds_behind_table(const Layer& layer) {
 
 TEST_CASE("ternary products take int8 activations, all others what comes") {
   using enum ir::op_kind;
-  CHECK(kinds_behind_table(linear<dtype::i2_s>{"w.weight", 256, 128}) == std::vector{quantize, matmul});
-  CHECK(kinds_behind_table(linear<dtype::f16>{"w.weight", 256, 128}) == std::vector{matmul});
+  CHECK(kinds_after_table(linear<dtype::i2_s>{"w.weight", 256, 128}) == std::vector{quantize, matmul});
+  CHECK(kinds_after_table(linear<dtype::f16>{"w.weight", 256, 128}) == std::vector{matmul});
 }
 
 TEST_CASE("a product is as wide as its rows, and refuses another input") {

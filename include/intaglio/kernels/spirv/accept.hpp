@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long accept_source_hash = 0x56681d469c877023ULL;
+inline constexpr unsigned long long accept_source_hash = 0xa3f43d056f900538ULL;
 alignas(4) inline constexpr char accept_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\243\0\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\4\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\7\0\5\0\0\0\7\0\0\0main\0\0\0\0\15\0\0\0\34\0\0\0K\1\6\0\7\0\0\0&\0\0\0"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_source_hash = 0xd5c5f0af8838fec2ULL;
+inline constexpr unsigned long long attention_source_hash = 0x6059df227016c683ULL;
 alignas(4) inline constexpr char attention_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0v>\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0\0\13"
     "\0\6\0\13\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\22\0\5\0\0\0\16\0\0\0main\0\0\0\0\312\1\0\0"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_batch_source_hash = 0xf3425144d8fc4d68ULL;
+inline constexpr unsigned long long attention_batch_source_hash = 0x94a537475f8dc5c3ULL;
 alignas(4) inline constexpr char attention_batch_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\202)\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\11\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\23\0\5\0\0\0\14\0\0\0main\0\0\0\0\365\3\0\0\377\4\0\0x\5\0\0\241\5\0\000"

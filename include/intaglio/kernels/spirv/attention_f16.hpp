@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_f16_source_hash = 0x1d73378fdceba524ULL;
+inline constexpr unsigned long long attention_f16_source_hash = 0x51d28f5b1ad11302ULL;
 alignas(4) inline constexpr char attention_f16_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\357\23\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\11\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0"
     "\21\0\2\0\341\24\0\0\21\0\2\0\343\24\0\0\21\0\2\0\206\27\0\0\12\0\10\0SPV_KHR_cooperative_matrix\0\0\13\0\6\0\11"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_f16_portable_source_hash = 0xd9d35ea35cc90d87ULL;
+inline constexpr unsigned long long attention_f16_portable_source_hash = 0xdaca7f8e53e13a20ULL;
 alignas(4) inline constexpr char attention_f16_portable_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\321*\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\11\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\20\0\5\0\0\0\14\0\0\0main\0\0\0\0\211\4\0\0\310\4\0\0\331\4\0\0\245\5\0"

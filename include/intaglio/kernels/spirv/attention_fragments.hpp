@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_fragments_source_hash = 0x4ebb87885b57c542ULL;
+inline constexpr unsigned long long attention_fragments_source_hash = 0x996bcb24f6b2a293ULL;
 alignas(4) inline constexpr char attention_fragments_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\23\27\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\11\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0"
     "\21\0\2\0\341\24\0\0\21\0\2\0\343\24\0\0\21\0\2\0\206\27\0\0\12\0\10\0SPV_KHR_cooperative_matrix\0\0\13\0\6\0\11"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long dense_batch_source_hash = 0x2cdfb4824e2e46a7ULL;
+inline constexpr unsigned long long dense_batch_source_hash = 0x5a4d086e5897a627ULL;
 alignas(4) inline constexpr char dense_batch_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\11*\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0\0"
     "\13\0\6\0\5\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\14\0\5\0\0\0\10\0\0\0main\0\0\0\0\225\0\0"

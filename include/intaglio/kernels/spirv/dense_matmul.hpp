@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long dense_matmul_source_hash = 0xbe2b203511bddbbdULL;
+inline constexpr unsigned long long dense_matmul_source_hash = 0xa4f66e7985687cebULL;
 alignas(4) inline constexpr char dense_matmul_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0I\17\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0\0"
     "\13\0\6\0\11\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\21\0\5\0\0\0\14\0\0\0main\0\0\0\0\316\0"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long embed_source_hash = 0xa3188528c6fd5796ULL;
+inline constexpr unsigned long long embed_source_hash = 0xcbf7aab8748eeeb8ULL;
 alignas(4) inline constexpr char embed_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\246\23\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\10\0\0\0GLSL.std.450"
     "\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\13\0\0\0main\0\0\0\0|\7\0\0\207\7\0\0\222\7\0\0\241\7\0\0"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long expert_tiles_source_hash = 0xf84a7a89f35b9537ULL;
+inline constexpr unsigned long long expert_tiles_source_hash = 0x42b4eb08661c9797ULL;
 alignas(4) inline constexpr char expert_tiles_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\\\1\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\4\0\0\0GLSL.std.450\0\0"
     "\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\12\0\5\0\0\0\7\0\0\0main\0\0\0\0\31\0\0\0007\0\0\0=\0\0\0V\0\0\0\220\0\0\0"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long fixed_source_hash = 0xb9576a21f8dd55e2ULL;
+inline constexpr unsigned long long fixed_source_hash = 0x8eaf9cdd5e7e80bbULL;
 alignas(4) inline constexpr char fixed_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0<\13\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0\0"
     "\13\0\6\0\6\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\17\0\5\0\0\0\11\0\0\0main\0\0\0\0\201\0\0"

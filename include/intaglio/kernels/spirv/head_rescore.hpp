@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long head_rescore_source_hash = 0x9368e070394814dbULL;
+inline constexpr unsigned long long head_rescore_source_hash = 0x465386011d127b31ULL;
 alignas(4) inline constexpr char head_rescore_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0w\20\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0\0"
     "\13\0\6\0\12\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\23\0\5\0\0\0\15\0\0\0main\0\0\0\0005\1\0"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long head_screen_source_hash = 0x00a85b1cfa57f9c3ULL;
+inline constexpr unsigned long long head_screen_source_hash = 0x63661782d1062398ULL;
 alignas(4) inline constexpr char head_screen_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0003\17\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0\0"
     "\21\0\2\0\202\27\0\0\21\0\2\0\203\27\0\0\12\0\10\0SPV_KHR_integer_dot_product\0\13\0\6\0\10\0\0\0GLSL.std.450\0"

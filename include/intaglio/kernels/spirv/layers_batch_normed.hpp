@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_batch_normed_source_hash = 0xf52d48391c8e03e5ULL;
+inline constexpr unsigned long long layers_batch_normed_source_hash = 0xc6887eace031058eULL;
 alignas(4) inline constexpr char layers_batch_normed_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\271\205\11\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\11\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0"
     "\0\0\21\0\2\0A\0\0\0\21\0\2\0\341\24\0\0\21\0\2\0\342\24\0\0\21\0\2\0\343\24\0\0\21\0\2\0\206\27\0\0\12\0\10\0SP"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_experts_source_hash = 0xf49df9e77e76ffc3ULL;
+inline constexpr unsigned long long layers_experts_source_hash = 0x64a8d58e0121e968ULL;
 alignas(4) inline constexpr char layers_experts_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\257\230\20\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0"
     "\0\21\0\2\0\341\24\0\0\21\0\2\0\342\24\0\0\21\0\2\0\343\24\0\0\21\0\2\0\202\27\0\0\21\0\2\0\203\27\0\0\12\0\10\0"

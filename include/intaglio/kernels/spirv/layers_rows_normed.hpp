@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_rows_normed_source_hash = 0x72ece15841e8b439ULL;
+inline constexpr unsigned long long layers_rows_normed_source_hash = 0xd67dbbfbfa5e60f7ULL;
 alignas(4) inline constexpr char layers_rows_normed_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0b\347\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\11\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0\0\0"
     "\21\0\2\0A\0\0\0\21\0\2\0\341\24\0\0\21\0\2\0\342\24\0\0\21\0\2\0\343\24\0\0\21\0\2\0\206\27\0\0\12\0\10\0SPV_KH"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_ternary_rows_source_hash = 0x9739706c130e8d95ULL;
+inline constexpr unsigned long long layers_ternary_rows_source_hash = 0x439c7da229f09864ULL;
 alignas(4) inline constexpr char layers_ternary_rows_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\346\257\16\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\11\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0"
     "\0\0\21\0\2\0A\0\0\0\21\0\2\0\341\24\0\0\21\0\2\0\342\24\0\0\21\0\2\0\343\24\0\0\21\0\2\0\202\27\0\0\21\0\2\0"

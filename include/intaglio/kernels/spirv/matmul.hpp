@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_source_hash = 0xc86ca1a1e3c36226ULL;
+inline constexpr unsigned long long matmul_source_hash = 0x7432da8822c8501eULL;
 alignas(4) inline constexpr char matmul_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0*o\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0\0\21"
     "\0\2\0\202\27\0\0\21\0\2\0\203\27\0\0\12\0\10\0SPV_KHR_integer_dot_product\0\13\0\6\0\16\0\0\0GLSL.std.450\0\0\0"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_batch_source_hash = 0x1b9e54794970ced9ULL;
+inline constexpr unsigned long long matmul_batch_source_hash = 0x8fdea38dfa41f449ULL;
 alignas(4) inline constexpr char matmul_batch_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\310.\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0\0"
     "\21\0\2\0\202\27\0\0\21\0\2\0\203\27\0\0\12\0\10\0SPV_KHR_integer_dot_product\0\13\0\6\0\14\0\0\0GLSL.std.450\0"

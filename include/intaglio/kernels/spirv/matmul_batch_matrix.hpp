@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_batch_matrix_source_hash = 0x045b4406b14bd482ULL;
+inline constexpr unsigned long long matmul_batch_matrix_source_hash = 0x27e1b36d60023adfULL;
 alignas(4) inline constexpr char matmul_batch_matrix_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\4N\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0'\0\0\0\21\0\2\0=\0\0\0\21\0\2\0\341\24\0\0\21"
     "\0\2\0\343\24\0\0\21\0\2\0\206\27\0\0\12\0\10\0SPV_KHR_cooperative_matrix\0\0\13\0\6\0\14\0\0\0GLSL.std.450\0\0"

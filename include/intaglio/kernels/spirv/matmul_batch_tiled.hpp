@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_batch_tiled_source_hash = 0x2e42015e9b728eb7ULL;
+inline constexpr unsigned long long matmul_batch_tiled_source_hash = 0x8798de99f7b59260ULL;
 alignas(4) inline constexpr char matmul_batch_tiled_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0IG\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0'\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2"
     "\0\341\24\0\0\21\0\2\0\343\24\0\0\21\0\2\0\206\27\0\0\12\0\10\0SPV_KHR_cooperative_matrix\0\0\13\0\6\0\13\0\0\0G"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_chunk_source_hash = 0x5bb01c748fc8fcbaULL;
+inline constexpr unsigned long long matmul_chunk_source_hash = 0x5415d2cee9e10fa9ULL;
 alignas(4) inline constexpr char matmul_chunk_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\6!\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\14\0\0\0GLSL.std.450\0\0"
     "\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\17\0\0\0main\0\0\0\0\330\10\0\0\236\12\0\0U\13\0\0k\13\0\0K\1"

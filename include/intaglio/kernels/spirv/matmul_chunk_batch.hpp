@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_chunk_batch_source_hash = 0xdb7963fa0753e2deULL;
+inline constexpr unsigned long long matmul_chunk_batch_source_hash = 0x467db591f9e6397dULL;
 alignas(4) inline constexpr char matmul_chunk_batch_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0T:\1\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\11\0\0\0\21\0\2\0\341\24\0\0\21\0\2\0\343\24\0"
     "\0\21\0\2\0\206\27\0\0\12\0\10\0SPV_KHR_cooperative_matrix\0\0\13\0\6\0\14\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0"

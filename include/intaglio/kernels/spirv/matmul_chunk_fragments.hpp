@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_chunk_fragments_source_hash = 0xcdd78fc128d0ba5cULL;
+inline constexpr unsigned long long matmul_chunk_fragments_source_hash = 0xaf95e0a241e2e2caULL;
 alignas(4) inline constexpr char matmul_chunk_fragments_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\252R\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\11\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0\341\24"
     "\0\0\21\0\2\0\343\24\0\0\21\0\2\0\206\27\0\0\12\0\10\0SPV_KHR_cooperative_matrix\0\0\13\0\6\0\15\0\0\0GLSL.std.4"

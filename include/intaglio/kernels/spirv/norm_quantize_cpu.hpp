@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long norm_quantize_cpu_source_hash = 0x0a5ee45d108f0b3aULL;
+inline constexpr unsigned long long norm_quantize_cpu_source_hash = 0x2bbffb57be1fc772ULL;
 alignas(4) inline constexpr char norm_quantize_cpu_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\277\13\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0"
     "\21\0\2\0\343\24\0\0\13\0\6\0\6\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\17\0\5\0\0\0\11\0\0\0"

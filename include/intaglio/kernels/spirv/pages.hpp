@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long pages_source_hash = 0x758799fbdf6e53dcULL;
+inline constexpr unsigned long long pages_source_hash = 0xb6f7be1eeb08dcecULL;
 alignas(4) inline constexpr char pages_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\225\2\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\6\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\11\0\0\0main\0\0\0\0007\0\0\0\216\0\0\0\367\0\0\0\240\1\0\0"

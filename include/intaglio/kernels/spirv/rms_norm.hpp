@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long rms_norm_source_hash = 0x9db69acd6d1d18a8ULL;
+inline constexpr unsigned long long rms_norm_source_hash = 0x94170824621cd2f5ULL;
 alignas(4) inline constexpr char rms_norm_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0!\13\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0\0"
     "\13\0\6\0\6\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\20\0\5\0\0\0\11\0\0\0main\0\0\0\0\223\0\0"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long short_conv_source_hash = 0xa7eef5df850e6d9aULL;
+inline constexpr unsigned long long short_conv_source_hash = 0x55ec4817b67408c5ULL;
 alignas(4) inline constexpr char short_conv_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\222\4\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\6\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\11\0\0\0main\0\0\0\0\311\0\0\0\253\1\0\0\365\1\0\0007\2\0\0"

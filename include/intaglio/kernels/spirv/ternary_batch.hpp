@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_batch_source_hash = 0x66219a9c4e0ea29cULL;
+inline constexpr unsigned long long ternary_batch_source_hash = 0x62c7350268d33f3cULL;
 alignas(4) inline constexpr char ternary_batch_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\4\20\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0\0"
     "\21\0\2\0\202\27\0\0\21\0\2\0\203\27\0\0\12\0\10\0SPV_KHR_integer_dot_product\0\13\0\6\0\11\0\0\0GLSL.std.450\0"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_batch_matrix_source_hash = 0x1cd9531e30ea595eULL;
+inline constexpr unsigned long long ternary_batch_matrix_source_hash = 0xac2831a2c8aeac6cULL;
 alignas(4) inline constexpr char ternary_batch_matrix_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\376\20\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0'\0\0\0\21\0\2\0=\0\0\0\21\0\2\0\341\24\0"
     "\0\21\0\2\0\343\24\0\0\21\0\2\0\206\27\0\0\12\0\10\0SPV_KHR_cooperative_matrix\0\0\13\0\6\0\11\0\0\0GLSL.std.450"

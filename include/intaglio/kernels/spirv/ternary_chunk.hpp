@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_chunk_source_hash = 0x60dfebb839d8c8e5ULL;
+inline constexpr unsigned long long ternary_chunk_source_hash = 0xd8ff0ef5702ff50cULL;
 alignas(4) inline constexpr char ternary_chunk_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\26\16\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\21\0\2\0\202\27\0\0\21\0\2\0"
     "\203\27\0\0\12\0\10\0SPV_KHR_integer_dot_product\0\13\0\6\0\10\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_chunk_fragments_source_hash = 0x09d0e6db6311ca8bULL;
+inline constexpr unsigned long long ternary_chunk_fragments_source_hash = 0xce730a573a1607e6ULL;
 alignas(4) inline constexpr char ternary_chunk_fragments_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0i\21\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0'\0\0\0\21\0\2\0\341\24\0\0"
     "\21\0\2\0\343\24\0\0\21\0\2\0\206\27\0\0\12\0\10\0SPV_KHR_cooperative_matrix\0\0\13\0\6\0\7\0\0\0GLSL.std.450\0"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_chunk_portable_source_hash = 0xe6857b6def0b22b7ULL;
+inline constexpr unsigned long long ternary_chunk_portable_source_hash = 0x9aca2cf835704747ULL;
 alignas(4) inline constexpr char ternary_chunk_portable_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\311\16\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\10\0\0\0GLSL.std.450"
     "\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\10\0\5\0\0\0\13\0\0\0main\0\0\0\0\264\3\0\0a\5\0\0\17\6\0\0K\1\6\0\13"

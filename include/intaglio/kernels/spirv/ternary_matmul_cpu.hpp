@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_matmul_cpu_source_hash = 0xf7352896a067b544ULL;
+inline constexpr unsigned long long ternary_matmul_cpu_source_hash = 0x28d6a227b7a36409ULL;
 alignas(4) inline constexpr char ternary_matmul_cpu_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0007#\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21"
     "\0\2\0\343\24\0\0\13\0\6\0\14\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\22\0\5\0\0\0\17\0\0\0ma"

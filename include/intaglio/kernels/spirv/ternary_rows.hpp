@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_rows_source_hash = 0x41d45812d3b0d092ULL;
+inline constexpr unsigned long long ternary_rows_source_hash = 0x860035e7af84f3d7ULL;
 alignas(4) inline constexpr char ternary_rows_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\30\16\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0\0"
     "\13\0\6\0\7\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\10\0\5\0\0\0\12\0\0\0main\0\0\0\0\370\2\0"

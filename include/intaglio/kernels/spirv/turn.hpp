@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long turn_source_hash = 0xc7229c9ec4797b7cULL;
+inline constexpr unsigned long long turn_source_hash = 0x80b65da3799ee228ULL;
 alignas(4) inline constexpr char turn_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0h)\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0\0\13"
     "\0\6\0\12\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\17\0\5\0\0\0\15\0\0\0main\0\0\0\0002\2\0"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_down_source_hash = 0x3f3f6cf5c17adf3fULL;
+inline constexpr unsigned long long walk_down_source_hash = 0x3e2d35b67c3b324dULL;
 alignas(4) inline constexpr char walk_down_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\306\11\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0"
     "\0\21\0\2\0\202\27\0\0\21\0\2\0\203\27\0\0\12\0\10\0SPV_KHR_integer_dot_product\0\13\0\6\0\6\0\0\0GLSL.std.450\0"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_gate_up_portable_source_hash = 0x49e5e30452e3ffbeULL;
+inline constexpr unsigned long long walk_gate_up_portable_source_hash = 0x4c005d349de9a2f3ULL;
 alignas(4) inline constexpr char walk_gate_up_portable_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0<\27\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0\0"
     "\13\0\6\0\10\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\25\0\5\0\0\0\13\0\0\0main\0\0\0\0\354\0"

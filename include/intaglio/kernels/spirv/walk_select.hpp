@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_select_source_hash = 0x4b29f85588d61d39ULL;
+inline constexpr unsigned long long walk_select_source_hash = 0x126ce1524d887380ULL;
 alignas(4) inline constexpr char walk_select_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\1\5\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\5\0\0\0GLSL.std.450\0\0"
     "\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\13\0\5\0\0\0\10\0\0\0main\0\0\0\0!\0\0\0M\0\0\0\254\0\0\0L\1\0\0z\1\0\0\7"

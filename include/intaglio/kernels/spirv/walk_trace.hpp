@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_trace_source_hash = 0x1023b773e2bc6189ULL;
+inline constexpr unsigned long long walk_trace_source_hash = 0x26d03a3a04550c07ULL;
 alignas(4) inline constexpr char walk_trace_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0y\7\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\5\0\0\0GLSL.std.450\0\0\0"
     "\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\15\0\5\0\0\0\10\0\0\0main\0\0\0\0+\0\0\0W\0\0\0\266\0\0\0V\1\0\0\204\1\0\0"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_up_source_hash = 0x3a1442a23f8bb86dULL;
+inline constexpr unsigned long long walk_up_source_hash = 0x0f2567371671ebe0ULL;
 alignas(4) inline constexpr char walk_up_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0p\14\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0\0"
     "\13\0\6\0\10\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\17\0\5\0\0\0\13\0\0\0main\0\0\0\0\306\0"

@@ -177,10 +177,10 @@ class graph_reader {
   /// Whether addition op `a` may overwrite its first operand with the sum of that operand and the result of op m.
   /// @param from the op whose position the merged dispatch takes: the first of the ops that it merges
   constexpr bool may_update(std::size_t from, std::size_t m, std::size_t a) const {
-    return uses(at(m).out) == 1 && !is_read_behind(from, at(a).in[0], a);
+    return uses(at(m).out) == 1 && !is_read_after(from, at(a).in[0], a);
   }
   /// Whether an op after op `from`, other than op `except`, reads x, or computes a norm of x.
-  constexpr bool is_read_behind(std::size_t from, ir::value_id x, std::size_t except) const {
+  constexpr bool is_read_after(std::size_t from, ir::value_id x, std::size_t except) const {
     for (std::size_t l = first_reading(x); l != no_operand; l = next_reading(l)) {
       const std::size_t i = l / operands;
       if (i == except) continue;

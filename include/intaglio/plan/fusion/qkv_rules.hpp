@@ -44,8 +44,8 @@ class qkv_rules : public stream_rules {
                        (ternary &&
                         (at(found.q_rope).rope != rope_parameters{at(found.q_rope).rope.theta} || write.window != 0));
     if (!(ternary && turns) && !found.k_is_v() && !found.adapted) found.stacked = of_one_codec(found);
-    found.values_behind_keys = !ternary && found.stacked == 1 && !found.k_is_v() && !found.adapted &&
-                               alike(found.products[1], found.products[2]);
+    found.values_after_keys = !ternary && found.stacked == 1 && !found.k_is_v() && !found.adapted &&
+                              alike(found.products[1], found.products[2]);
     for (std::size_t i = 0; i < found.stacked; ++i)
       take(n, found.products[i]), add_weight(n, at(found.products[i]).weight);
     if (found.stacked != 1) n.head_dim = write.head_dim, n.kv_heads = write.kv_heads;
@@ -83,11 +83,11 @@ class qkv_rules : public stream_rules {
       n.rule = rule_index("turn");
       n.in = given(each.products[0]);
       if (each.stacked < 2 && !each.alone) n.k_in = given(each.products[1]);
-      if (each.stacked < 3 && !each.alone && !each.values_behind_keys) n.v_in = given(each.products[2]);
-      n.out = at(each.behind ? each.q_norm : each.q_rope).out;
+      if (each.stacked < 3 && !each.alone && !each.values_after_keys) n.v_in = given(each.products[2]);
+      n.out = at(each.after ? each.q_norm : each.q_rope).out;
       for (std::size_t p = 0; p < 3 && each.biased(); ++p) n.biases[p] = at(each.biases[p]).weight;
       if (each.normalised()) {
-        n.norms = each.behind                     ? kernels::turn_norms::each_head_behind
+        n.norms = each.after                      ? kernels::turn_norms::each_head_after
                   : at(each.q_norm).head_dim != 0 ? kernels::turn_norms::each_head
                                                   : kernels::turn_norms::all_heads;
         n.norm = at(each.q_norm).weight;
@@ -112,11 +112,11 @@ class qkv_rules : public stream_rules {
     std::array<std::size_t, 3> products{nowhere, nowhere, nowhere}, biases{nowhere, nowhere, nowhere};
     std::size_t q_norm = nowhere, k_norm = nowhere, v_norm = nowhere, q_rope = nowhere, k_rope = nowhere,
                 write = nowhere;
-    std::size_t stacked = 1;          ///< how many of q, k and v, in this order, one product computes
-    bool values_behind_keys = false;  ///< one product computes k and v, and q is apart
-    bool behind = false;              ///< q_norm and k_norm are applied after RoPE
-    bool alone = false;               ///< only q: its keys and values belong to another layer
-    bool adapted = false;             ///< adapters add to one of the products
+    std::size_t stacked = 1;         ///< how many of q, k and v, in this order, one product computes
+    bool values_after_keys = false;  ///< one product computes k and v, and q is apart
+    bool after = false;              ///< q_norm and k_norm are applied after RoPE
+    bool alone = false;              ///< only q: its keys and values belong to another layer
+    bool adapted = false;            ///< adapters add to one of the products
     constexpr bool found() const { return write != nowhere || alone; }
     constexpr bool k_is_v() const { return products[1] == products[2]; }
     constexpr bool biased() const { return biases[0] != nowhere; }
@@ -160,21 +160,21 @@ class qkv_rules : public stream_rules {
       return out;
     if (qn != nowhere && at(qn).head_dim != 0 && at(qn).head_dim != at(rq).head_dim) return out;
     out.q_norm = qn, out.k_norm = kn, out.v_norm = vn, out.q_rope = rq, out.k_rope = rk;
-    if (qn == nowhere) find_norms_behind(q, out);
-    const auto w = reader(at(out.behind ? out.k_norm : rk).out, kind::cache_write, q);
+    if (qn == nowhere) find_norms_after(q, out);
+    const auto w = reader(at(out.after ? out.k_norm : rk).out, kind::cache_write, q);
     if (w == nowhere || at(w).in[1] != y[2] || at(w).head_dim != at(rq).head_dim) return out;
     out.write = w;
     return out;
   }
   /// Finds the norms of q's and k's heads that follow RoPE, if the rotation keeps the heads' root mean squares.
-  constexpr void find_norms_behind(std::size_t q, qkv& out) const {
+  constexpr void find_norms_after(std::size_t q, qkv& out) const {
     const ir::op &rq = at(out.q_rope), &rk = at(out.k_rope);
     if (uses(rq.out) != 1 || rq.rope.scaling.attention_factor != 1) return;
     const auto qn = reader_norm(rq.out, q, true), kn = reader_norm(rk.out, q, true);
     if (qn == nowhere || kn == nowhere || at(qn).head_dim != rq.head_dim || at(kn).head_dim != rq.head_dim ||
         at(qn).eps != at(kn).eps || uses(at(kn).out) != 1)
       return;
-    out.q_norm = qn, out.k_norm = kn, out.behind = true;
+    out.q_norm = qn, out.k_norm = kn, out.after = true;
   }
   /// Finds a query whose keys and values belong to another layer: it is normalised, rotated and read by attention only.
   constexpr qkv find_query(std::size_t q) const {
@@ -191,7 +191,7 @@ class qkv_rules : public stream_rules {
   /// Stacks the products of k and v if `k` is the first of the two and q's product is apart.
   constexpr bool stack_values(std::size_t k, node& n) {
     for (const qkv& each : turned_) {
-      if (!each.values_behind_keys || each.products[1] != k) continue;
+      if (!each.values_after_keys || each.products[1] != k) continue;
       const ir::op& write = at(each.write);
       n.rule = rule_index("stack_plain");
       n.epilogue = kernels::epilogue::store;

@@ -48,7 +48,7 @@ class stream_rules : public graph_reader {
     if (o.second != ir::none) add_weight(n, o.second), add_weight(n, o.third);
     const bool all =
         o.step == ir::stream_step::predict || o.step == ir::stream_step::correct || o.step == ir::stream_step::spread;
-    if (all && !is_read_behind(i, o.in[0], i)) n.stream = o.in[0];  // updated in place
+    if (all && !is_read_after(i, o.in[0], i)) n.stream = o.in[0];  // updated in place
     return n;
   }
 

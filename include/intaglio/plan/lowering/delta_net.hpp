@@ -26,9 +26,9 @@ struct lowering_of<kernels::delta_net_kernel> : dispatch_builder {
       bind_value(at.beta, n.k_in, false);
     }
     if (together) {  // a head's alpha follows the betas of its key head
-      const std::uint64_t behind = std::uint64_t{4} * group;
-      bind(at.alpha, {region::arena, 0, placement_.offset(n.v_in) + behind},
-           std::uint64_t{4} * c_.tokens * width(n.v_in) - behind, false);
+      const std::uint64_t after = std::uint64_t{4} * group;
+      bind(at.alpha, {region::arena, 0, placement_.offset(n.v_in) + after},
+           std::uint64_t{4} * c_.tokens * width(n.v_in) - after, false);
     } else {
       bind_value(at.alpha, n.v_in, false);
     }

@@ -52,18 +52,18 @@ struct lowering_of<kernels::turn_kernel> : dispatch_builder {
     k.q_stride = n.kv_heads == 0 ? q : 0;
     if (n.kv_heads == 0) return;
     const std::uint32_t with_v = n.v_in == ir::none ? kv : 0;  // stacked after k
-    const auto bind_behind = [&](kernels::push_id to, ir::value_id first, std::uint32_t stride, std::uint64_t behind) {
-      bind(to, {region::arena, 0, placement_.offset(first) + 4 * behind},
-           std::uint64_t{4} * c_.tokens * stride - 4 * behind, false);
+    const auto bind_after = [&](kernels::push_id to, ir::value_id first, std::uint32_t stride, std::uint64_t after) {
+      bind(to, {region::arena, 0, placement_.offset(first) + 4 * after},
+           std::uint64_t{4} * c_.tokens * stride - 4 * after, false);
     };
     k.q_stride = n.k_in == ir::none ? q + kv + with_v : q;
     k.k_stride = n.k_in == ir::none ? k.q_stride : kv + with_v;
     k.v_stride = n.v_in == ir::none ? k.k_stride : width(n.v_in);
     if (n.k_in != ir::none) bind_value(at.k, n.k_in, false);
-    else bind_behind(at.k, n.in, k.q_stride, q);
+    else bind_after(at.k, n.in, k.q_stride, q);
     if (n.v_in != ir::none) bind_value(at.v, n.v_in, false);
-    else if (n.k_in != ir::none) bind_behind(at.v, n.k_in, k.k_stride, kv);
-    else bind_behind(at.v, n.in, k.q_stride, std::uint64_t{q} + kv);
+    else if (n.k_in != ir::none) bind_after(at.v, n.k_in, k.k_stride, kv);
+    else bind_after(at.v, n.in, k.q_stride, std::uint64_t{q} + kv);
   }
   /// Binds the biases of q, k and v, stored one after the other.
   constexpr void bind_biases(const node& n) {

@@ -122,7 +122,7 @@ struct coded_call : kernel_call<Kernel> {
   /// Rows of the input as numbers: after a norm, or of kernel `fixed`.
   std::vector<float> inputs(std::size_t rows) const {
     if constexpr (!is_small_batch) {
-      return this->input_behind_norm(rows, k.columns);
+      return this->input_after_norm(rows, k.columns);
     } else {
       std::vector<float> out;
       const std::size_t words = kernels::fixed_words(k.columns);

@@ -21,12 +21,12 @@ struct call_of<kernels::quantize_f16_kernel> : kernel_call<kernels::quantize_f16
       memory<float>(at.factors)[row] = made.factor;
     };
     if (used == 0) {
-      const auto y = input_behind_norm(tokens(), width);
+      const auto y = input_after_norm(tokens(), width);
       for (std::size_t t = 0; t < tokens(); ++t) put(t, std::span(y).subspan(t * width, width));
       return;
     }
     const bool own_input = k.own_input != 0;
-    const auto y = input_behind_norm(own_input ? n * used : n, width);
+    const auto y = input_after_norm(own_input ? n * used : n, width);
     const std::size_t lists = d.groups[1] / list_tokens;
     const auto tiles = memory<std::uint32_t>(at.tiles).first(lists * (list_tokens + 2));
     for (std::size_t list = 0; list < lists; ++list)

@@ -86,7 +86,7 @@ struct call_of<kernels::ternary_float_kernel> : ternary_product<kernels::ternary
 
   void run() {
     const ternary_matmul_shape shape = product_shape();
-    reference::ternary_float(shape, input_behind_norm(tokens(), shape.columns), weight<std::uint32_t>(at.weight),
+    reference::ternary_float(shape, input_after_norm(tokens(), shape.columns), weight<std::uint32_t>(at.weight),
                              weight<float>(at.scales), product_output(shape), position(), memory<std::byte>(at.keys),
                              memory<std::byte>(at.values));
   }
