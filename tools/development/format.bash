@@ -10,6 +10,7 @@ format_sources() {
   # GLSL is read as C++, which the file's name must say; what differs is found by comparing.
   local source formatted differing=0
   while IFS= read -r -d '' source; do
+    [[ -f $source ]] || continue  # git lists what was removed and not committed yet
     formatted=$("clang-format-$clang_version" --assume-filename="${source%.*}.cpp" <"$source"; echo x)
     [[ ${formatted%x} == "$(cat "$source")"$'\n' ]] && continue
     if [[ $1 == -i ]]; then printf '%s' "${formatted%x}" >"$source"
