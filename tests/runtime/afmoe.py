@@ -5,7 +5,7 @@
 
 OUT/apart and OUT/tied have config.json, a tokenizer of bytes whose steps are Trinity's, model.safetensors,
 prompts.json, logits of each prompt, and model.gguf as llama.cpp's converter writes it. Layers of the first model are of
-three kinds, and its list of them goes before the interval. Those of the second one are of four kinds, without a shared
+three kinds, which its list and the interval state alike. Those of the second one are of four kinds, without a shared
 expert. The forward pass is written from transformers' models/afmoe.
 """
 
@@ -206,7 +206,7 @@ CONFIG = {
     "vocab_size": VOCABULARY}
 MODELS = {
     "apart": {**CONFIG, "num_hidden_layers": 5, "num_dense_layers": 2, "num_shared_experts": 2,
-              "global_attn_every_n_layers": 4, "tie_word_embeddings": False,
+              "global_attn_every_n_layers": 3, "tie_word_embeddings": False,
               "layer_types": [f"{'full' if (i + 1) % 3 == 0 else 'sliding'}_attention" for i in range(5)]},
     "tied": {**CONFIG, "num_hidden_layers": 5, "num_dense_layers": 2, "num_shared_experts": 0,
              "global_attn_every_n_layers": 2, "tie_word_embeddings": True},

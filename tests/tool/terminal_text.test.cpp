@@ -163,7 +163,7 @@ TEST_CASE("Markdown is drawn while it comes", "[tool]") {
                                           "int main() { return 0; }",
                                           "",
                                           "│ A quote, of which the words go on in",
-                                          "│ the line behind.",
+                                          "│ the line after.",
                                           "",
                                           "name   age",
                                           "────────────",
