@@ -7,7 +7,7 @@ model and with prompt lookup answer the same requests by turns. Prints medians, 
 
 The models are of true shape and say texts (synthetic_gguf.Speech). They are written to FOLDER, and stay there. The
 draft model has fewer layers, and says another token behind a share of the tokens (--wrong). For prompt lookup the
-prompt has the text with another token in the place of every --edited-th one."""
+prompt has the text with another token instead of every --edited-th one."""
 
 import argparse
 import os
@@ -64,7 +64,7 @@ def code_pieces(functions):
 
 
 def edited(tokens, every):
-    """The tokens with one that is in no text in the place of every `every`-th."""
+    """The tokens with one that is in no text instead of every `every`-th."""
     return [3 + 32 if i % every == every - 1 else token for i, token in enumerate(tokens)]
 
 

@@ -331,7 +331,7 @@ uint key_of_value(float value) { return key_of(4.0 * value); }
 float as_float(uvec2 a) { return float(a.x) * 4294967296.0 + float(a.y); }
 
 // Counts, for each of the first `count` pivots, the tokens or weights of each list down to it, in words, and of all
-// lists. Places are between low and high.
+// lists. Indices are between low and high.
 void count_at_pivots(uint count, bool tokens) {
   for (uint i = me; i < pivots; i += workgroup_size) pivot_high[i] = pivot_low[i] = 0u;
   shared_barrier();

@@ -48,9 +48,9 @@ compile_cases() {
     echo '#include <catch_amalgamated.hpp>' >"$folder/catch2/$header"
   done < <(grep -rhoE 'catch2/[a-z_/]+\.hpp' tests --include='*.[ch]pp' | sort -u)
   "${compiler[@]}" -c "$catch2/catch_amalgamated.cpp" -o "$folder/catch2.o"
-  "${compiler[@]}" -DINTAGLIO_SHARED='""' -DINTAGLIO_TOOL='""' -DINTAGLIO_SOURCE="\"$source\"" -c tests/places.cpp \
-    -o "$folder/places.o"
-  case_objects=("$folder/catch2.o" "$folder/places.o")
+  "${compiler[@]}" -DINTAGLIO_SHARED='""' -DINTAGLIO_TOOL='""' -DINTAGLIO_SOURCE="\"$source\"" -c tests/paths.cpp \
+    -o "$folder/paths.o"
+  case_objects=("$folder/catch2.o" "$folder/paths.o")
   for room in core platform io; do
     mapfile -t files < <(case_files "$room")
     united "${files[@]}" >"$folder/cases_$room.cpp"

@@ -2,7 +2,7 @@
 // A script of the tests, run by a python3 that has numpy; INTAGLIO_PYTHON names another.
 #pragma once
 
-#include "places.hpp"
+#include "paths.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>

@@ -3,7 +3,7 @@
 // The environment variable INTAGLIO_SHARED comes before the folder that CMake was given.
 #pragma once
 
-#include "places.hpp"
+#include "paths.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstdio>
@@ -15,7 +15,7 @@
 /// The folder of shared material, whether it exists or not.
 inline std::filesystem::path shared_root() {
   if (const char* chosen = std::getenv("INTAGLIO_SHARED"); chosen != nullptr && *chosen != '\0') return chosen;
-  return places::shared;
+  return paths::shared;
 }
 
 /// A file or folder of the shared material, e.g. shared("conformance/bitnet-tiny"). The running test case fails where

@@ -80,12 +80,12 @@ def write_normal_forms(folder):
 /// character << 40 | first << 20 | second; second 0: a single character.
 inline constexpr std::uint64_t canonical_decompositions[] = {
 """ + lines(["%#x" % (whole << 40 | first << 20 | second) for whole, first, second in rows], 6) + "};\n")
-        places = {whole: place for place, (whole, _, _) in enumerate(rows)}
+        indices = {whole: index for index, (whole, _, _) in enumerate(rows)}
         out.write("""
-/// Places in canonical_decompositions of those that composing makes, ascending by the first and then the second
+/// Indices in canonical_decompositions of those that composing makes, ascending by the first and then the second
 /// character.
 inline constexpr std::uint16_t canonical_compositions[] = {
-""" + lines([str(places[whole]) for _, _, whole in sorted(pairs)], 16) + "};\n")
+""" + lines([str(indices[whole]) for _, _, whole in sorted(pairs)], 16) + "};\n")
         out.write("\n}  // namespace intaglio::io\n")
 
 

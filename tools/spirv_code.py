@@ -40,15 +40,15 @@ def without_exactness(spirv):
     """SPIR-V without its decorations NoContraction, the word in front of which they are (types begin there), and
     their ids, rising."""
     words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
-    kept, place, exact = list(words[:5]), None, []
+    kept, types_at, exact = list(words[:5]), None, []
     for opcode, instruction in instructions(words):
         if opcode == OP_DECORATE and instruction[2] == NO_CONTRACTION:
             exact.append(instruction[1])
             continue
-        if place is None and opcode in TYPES:
-            place = len(kept)
+        if types_at is None and opcode in TYPES:
+            types_at = len(kept)
         kept.extend(instruction)
-    return struct.pack(f"<{len(kept)}I", *kept), place, sorted(exact)
+    return struct.pack(f"<{len(kept)}I", *kept), types_at, sorted(exact)
 
 
 def without_source_text(spirv):

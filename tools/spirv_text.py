@@ -17,12 +17,12 @@ def instruction_numbers(words, bound):
     begun = [each[:2] if both[each[:2]] >= LEAST_SHARED else each[:1] for each in found]
     uses = collections.Counter(begun)
     beginnings = sorted(uses, key=lambda each: (-uses[each], each))
-    places = {each: place for place, each in enumerate(beginnings)}
+    indices = {each: index for index, each in enumerate(beginnings)}
     out, latest = [len(beginnings)], 0
     for each in beginnings:
         out += [each[0] >> 16, 2 * (each[0] & 0xFFFF) + len(each) - 1, *each[1:]]
     for each, beginning in zip(found, begun):
-        out.append(places[beginning])
+        out.append(indices[beginning])
         for word in each[len(beginning):]:
             near = 2 * (latest + 1 - word) + 1
             out.append(near if 0 <= near and len(spelled([near])) <= len(spelled([2 * word])) else 2 * word)

@@ -101,13 +101,13 @@ class chunk_products {
                                        .keep_statistics = statistics});
     for (const std::string& each : pipeline.statistics()) std::printf("    %s\n", each.c_str());
     if (compile_) return 1;
-    const std::uint64_t base = small_.address(), each = (bytes + 255) / 256 * 256, places = part / each * weights;
+    const std::uint64_t base = small_.address(), each = (bytes + 255) / 256 * 256, copies = part / each * weights;
     const double seconds = bench::chain_seconds(warm_, 8, 5, [&](gpu::recorder& to, std::uint32_t i) {
-      const std::uint64_t place = i % places, of = place % weights;
+      const std::uint64_t copy = i % copies, of = copy % weights;
       std::vector<std::uint64_t> push = face.unbound_push();
       const auto bind = [&](std::string_view name, std::uint64_t to_) { push[face.push_index(name)] = to_; };
       bind("input", base + (std::uint64_t{64} << 20)), bind("factors", base + (std::uint64_t{1} << 20));
-      bind("weight", weights_[of].address() + place / weights * each);
+      bind("weight", weights_[of].address() + copy / weights * each);
       bind("output", base + (std::uint64_t{128} << 20)), bind("state", base);
       bind("keys", base + (std::uint64_t{320} << 20)), bind("values", base + (std::uint64_t{400} << 20));
       bind(type ? "rope" : "scales", base + (std::uint64_t{2} << 20));

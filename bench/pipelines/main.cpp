@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How long the driver's compiler takes for each pipeline of an executor's start, one after the other; then, with
-// another module in a kernel's place, for those of this kernel. NVIDIA: __GL_SHADER_DISK_CACHE=0. usage: pipelines
+// another module instead of a kernel's, for those of this kernel. NVIDIA: __GL_SHADER_DISK_CACHE=0. usage: pipelines
 // bitnet|mistral|fable [KERNEL=FILE.spv...]
 #include <algorithm>
 #include <chrono>

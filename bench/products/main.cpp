@@ -131,15 +131,15 @@ class token_products {
     const std::uint32_t wanted = ((p.rows + 3) / 4 + subgroups - 1) / subgroups,
                         groups = most == 0 ? wanted : std::min((p.rows + 3) / 4, most);
     const std::uint64_t base = small_.address(), each = (bytes + 255) / 256 * 256,
-                        places = part / each * weights_.size();
+                        copies = part / each * weights_.size();
     const std::uint32_t length = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(2'000'000'000u / bytes, 4, 100));
     const double seconds = chain(length, [&](gpu::recorder& to, std::uint32_t i) {
-      const std::uint64_t place = i % places, of = place % weights_.size();
+      const std::uint64_t copy = i % copies, of = copy % weights_.size();
       // input and output by turns, as in a chain of layers
       const std::uint64_t x = base + ((i % 2 != 0 ? 4u : 8u) << 20), y = base + ((i % 2 != 0 ? 8u : 4u) << 20);
       const std::uint64_t push[] = {x,
                                     base + (2u << 20),
-                                    weights_[of].address() + place / weights_.size() * each,
+                                    weights_[of].address() + copy / weights_.size() * each,
                                     y,
                                     base,
                                     base + (40u << 20),

@@ -225,11 +225,11 @@ class rows_products {
   /// Microseconds of one product.
   double time(const product& p, codec type, const form& by, std::uint32_t count, const gpu::pipeline& pipe) {
     const std::uint64_t bytes = kernels::matmul_weight_bytes(type, p.rows, p.columns), each = (bytes + 255) / 256 * 256,
-                        places = part / each * weight_parts;
+                        copies = part / each * weight_parts;
     constexpr std::uint32_t length = 16;
     const double seconds = bench::chain_seconds(warm_, length, 3, [&](gpu::recorder& to, std::uint32_t i) {
-      const std::uint64_t place = (turn_ + i) % places, of = place % weight_parts;
-      const auto pushed = push(weights_[of].address() + place / weight_parts * each, by);
+      const std::uint64_t copy = (turn_ + i) % copies, of = copy % weight_parts;
+      const auto pushed = push(weights_[of].address() + copy / weight_parts * each, by);
       to.dispatch(pipe, std::as_bytes(std::span(pushed)), grid(p, by, count));
     });
     turn_ += length;

@@ -229,7 +229,7 @@ class batch_engine : public token_engine {
     facts_ = facts_of(options_, *plans_, adapters);
   }
 
-  /// The batch or, of an encoder, the session in its place.
+  /// The batch or, of an encoder, a session.
   const plan::table& make_batch(std::span<const gpu::device> on, std::span<const plan::table* const> tables,
                                 const io::checkpoint& checkpoint, const session_options& loading) {
     if (encodes_ && on.size() > 1) throw argument_error("--devices", "one, for an encoder", std::to_string(on.size()));
@@ -264,7 +264,7 @@ class batch_engine : public token_engine {
   std::atomic<bool> words_ready_{false};
   std::optional<basic_batch> batch_;
   std::shared_ptr<draft_model> draft_;
-  std::optional<basic_session> encoder_;  ///< in its place, where the model is one
+  std::optional<basic_session> encoder_;  ///< instead of a batch, where the model is one
   std::atomic<bool> encodes_{false}, scores_{false};
   steady::time_point next_memory_{};
 

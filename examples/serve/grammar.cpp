@@ -14,12 +14,12 @@ byte_set bytes_between(unsigned char first, unsigned char last) {
 }
 
 std::uint32_t grammar::set_of(const byte_set& bytes) {
-  const auto [place, fresh] = set_places_.try_emplace(bytes, static_cast<std::uint32_t>(sets_.size()));
+  const auto [known, fresh] = set_indices_.try_emplace(bytes, static_cast<std::uint32_t>(sets_.size()));
   if (fresh) {
     if (sets_.size() >= most_sets) throw std::length_error("grammar");
     sets_.push_back(bytes);
   }
-  return place->second;
+  return known->second;
 }
 std::uint32_t grammar::set_of(unsigned char byte) {
   std::uint32_t& known = single_sets_[byte];
@@ -56,7 +56,7 @@ void grammar::finish(rule start) {
   drop_what_never_ends();
   rank_rules();
   classify_bytes();
-  set_places_.clear();
+  set_indices_.clear();
 }
 
 void grammar::sort_alternatives() {
@@ -167,13 +167,13 @@ void grammar::classify_bytes() {
   class_of_.fill(0);
   std::size_t classes = 1;
   for (const byte_set& each : sets_) {
-    std::array<std::int16_t, 512> places{};  // by class and whether it is in the set: the finer class plus 1
+    std::array<std::int16_t, 512> finer_of{};  // by class and whether it is in the set: the finer class plus 1
     std::int16_t finer = 0;
     std::array<std::uint8_t, 256> split{};
     for (std::size_t byte = 0; byte < 256; ++byte) {
-      std::int16_t& place = places[std::size_t{class_of_[byte]} * 2 + (each[byte] ? 1 : 0)];
-      if (place == 0) place = ++finer;
-      split[byte] = static_cast<std::uint8_t>(place - 1);
+      std::int16_t& of = finer_of[std::size_t{class_of_[byte]} * 2 + (each[byte] ? 1 : 0)];
+      if (of == 0) of = ++finer;
+      split[byte] = static_cast<std::uint8_t>(of - 1);
     }
     if (static_cast<std::size_t>(finer) == classes) continue;
     class_of_ = split;

@@ -73,7 +73,7 @@ class grammar {
   std::vector<std::pair<rule, std::uint32_t>> added_;  ///< alternatives as they came: whose, and where they begin
   std::vector<std::uint32_t> alternatives_, first_;    ///< where they begin, by rule: [first_[r], first_[r + 1])
   std::vector<byte_set> sets_;
-  std::unordered_map<byte_set, std::uint32_t> set_places_;
+  std::unordered_map<byte_set, std::uint32_t> set_indices_;
   std::array<std::uint32_t, 256> single_sets_{};  ///< of one byte: its set's index plus 1; 0: not yet there
   std::vector<std::uint32_t> rule_least_, rest_;  ///< bytes at least: of a rule; from a symbol to its alternative's end
   std::vector<std::uint32_t> rank_;               ///< of a rule: less than those of all that it may begin with

@@ -45,17 +45,17 @@ class document_builder : public nlohmann::json_sax<json> {
   void count() {
     if (++values_ > limit_.json_values) refuse("JSON of at most " + std::to_string(limit_.json_values) + " values");
   }
-  json* place(json&& value) {
+  json* append(json&& value) {
     count();
     if (stack_.empty()) return root_ = std::move(value), &root_;
     if (stack_.back()->is_array()) return stack_.back()->push_back(std::move(value)), &stack_.back()->back();
     return *slot_ = std::move(value), slot_;
   }
-  bool put(json&& value) { return place(std::move(value)) != nullptr; }
+  bool put(json&& value) { return append(std::move(value)) != nullptr; }
   bool open(json&& value) {
     if (stack_.size() >= limit_.json_depth)
       refuse("JSON nested at most " + std::to_string(limit_.json_depth) + " deep");
-    stack_.push_back(place(std::move(value)));
+    stack_.push_back(append(std::move(value)));
     return true;
   }
 

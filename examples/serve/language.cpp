@@ -38,7 +38,7 @@ language::language(io::vocabulary from, std::uint32_t vocab_size, const io::temp
       chat.emplace(io::chat_template::named(chosen, file));
     } else if (guessed || !chosen.empty()) {
       file.chat_template = guessed || chosen == "chatml" ? chatml : chosen;
-      io::vocabulary of_any_family = file;  // a BitNet's own template would be taken in its place
+      io::vocabulary of_any_family = file;  // a BitNet's own template would be taken instead
       of_any_family.architecture.clear();
       chat.emplace(io::chat_template::of(of_any_family, templates));
       chat->render(std::vector<io::chat_message>{{"user", "hello"}}, true);

@@ -28,11 +28,11 @@ int compare_sizes(const decimal& a, const decimal& b) {
   return x < y ? -1 : x == y ? 0 : 1;
 }
 
-/// |of| * 10^places as a natural number, cut off; at most `cap`. @param exact whether nothing was cut off
-std::uint64_t scaled(const decimal& of, int places, std::uint64_t cap, bool& exact) {
+/// |of| * 10^decimals as a natural number, cut off; at most `cap`. @param exact whether nothing was cut off
+std::uint64_t scaled(const decimal& of, int decimals, std::uint64_t cap, bool& exact) {
   exact = true;
   if (of.digits == "0") return 0;
-  const int shift = of.exponent + places;
+  const int shift = of.exponent + decimals;
   const int size = static_cast<int>(of.digits.size());
   if (size + shift > 17) return cap;
   if (size + shift <= 0) return exact = false, 0;
@@ -95,14 +95,14 @@ void number_bounds::at_most(const decimal& bound, bool open) {
 
 bool number_bounds::multiple_of(const decimal& each) {
   constexpr std::uint64_t most_step = 1'000'000'000;
-  const int places = std::max(step_places, each.places());
-  if (places > 15) return false;
+  const int decimals = std::max(step_decimals, each.decimals());
+  if (decimals > 15) return false;
   bool exact = true;
-  const std::uint64_t next = scaled(each, places, most_step * 10, exact);
+  const std::uint64_t next = scaled(each, decimals, most_step * 10, exact);
   if (next == 0 || next > most_step) return false;
   if (step != 0) {
-    if (places - step_places > 9) return false;
-    const std::uint64_t before = step * power_of_ten(places - step_places);
+    if (decimals - step_decimals > 9) return false;
+    const std::uint64_t before = step * power_of_ten(decimals - step_decimals);
     if (before > most_step) return false;
     const std::uint64_t both = before / std::gcd(before, next) * next;
     if (both > most_step) return false;
@@ -110,8 +110,8 @@ bool number_bounds::multiple_of(const decimal& each) {
   } else {
     step = next;
   }
-  step_places = places;
-  for (; step_places > 0 && step % 10 == 0; --step_places) step /= 10;
+  step_decimals = decimals;
+  for (; step_decimals > 0 && step % 10 == 0; --step_decimals) step /= 10;
   return true;
 }
 
@@ -119,11 +119,11 @@ bool number_bounds::holds(const decimal& value) const {
   if (least && (compare(value, *least) < 0 || (least_open && compare(value, *least) == 0))) return false;
   if (most && (compare(value, *most) > 0 || (most_open && compare(value, *most) == 0))) return false;
   if (step == 0) return true;
-  if (value.places() > step_places) return false;
-  // digits * 10^(exponent + places) mod step
+  if (value.decimals() > step_decimals) return false;
+  // digits * 10^(exponent + decimals) mod step
   std::uint64_t remainder = 0;
   for (const char digit : value.digits) remainder = (remainder * 10 + static_cast<std::uint64_t>(digit - '0')) % step;
-  for (int i = 0; i < value.exponent + step_places && remainder != 0; ++i) remainder = remainder * 10 % step;
+  for (int i = 0; i < value.exponent + step_decimals && remainder != 0; ++i) remainder = remainder * 10 % step;
   return remainder == 0;
 }
 
@@ -141,19 +141,19 @@ grammar::rule number_writer::of(const number_bounds& bounds) {
                : ";";
   };
   name(bounds.least, bounds.least_open), name(bounds.most, bounds.most_open);
-  key += std::to_string(bounds.step) + ';' + std::to_string(bounds.step_places);
+  key += std::to_string(bounds.step) + ';' + std::to_string(bounds.step_decimals);
   const auto [known, fresh] = made_.try_emplace(key, 0);
   if (!fresh) return known->second;
   const grammar::rule out = known->second = g.add_rule();
   for (int whole = 1; whole <= most_digits; ++whole) {
     shape of{whole, most_digits - whole, 1};
     if (bounds.step != 0) {
-      if (bounds.step_places > of.places) continue;  // too many digits in all
-      of.places = bounds.step_places, of.step = bounds.step;
+      if (bounds.step_decimals > of.decimals) continue;  // too many digits in all
+      of.decimals = bounds.step_decimals, of.step = bounds.step;
     }
-    const std::uint64_t first = whole == 1 ? 0 : power_of_ten(whole - 1 + of.places),
-                        last = power_of_ten(whole + of.places) - 1;
-    // The bounds of the sizes on one side of zero, which change places on the other.
+    const std::uint64_t first = whole == 1 ? 0 : power_of_ten(whole - 1 + of.decimals),
+                        last = power_of_ten(whole + of.decimals) - 1;
+    // The bounds of the sizes on one side of zero; on the other side the two are swapped.
     const auto side = [&](bool negative) {
       const auto &low = negative ? bounds.most : bounds.least, &high = negative ? bounds.least : bounds.most;
       const bool low_open = negative ? bounds.most_open : bounds.least_open,
@@ -161,12 +161,12 @@ grammar::rule number_writer::of(const number_bounds& bounds) {
       std::uint64_t from = first, until = last;
       bool exact = true;
       if (low && low->negative == negative) {
-        std::uint64_t bound = scaled(*low, of.places, last + 1, exact);
+        std::uint64_t bound = scaled(*low, of.decimals, last + 1, exact);
         if (!exact || low_open) ++bound;
         from = std::max(from, bound);
       }
       if (high && high->negative == negative) {
-        std::uint64_t bound = scaled(*high, of.places, last + 1, exact);
+        std::uint64_t bound = scaled(*high, of.decimals, last + 1, exact);
         if (exact && high_open) {
           if (bound == 0) return;
           --bound;
@@ -187,7 +187,7 @@ grammar::rule number_writer::of(const number_bounds& bounds) {
 void number_writer::add(grammar::rule to, bool negative, std::uint64_t least, std::uint64_t most, const shape& of) {
   const auto padded = [&](std::uint64_t value) {
     std::string out = std::to_string(value);
-    return std::string(static_cast<std::size_t>(of.whole + of.places) - out.size(), '0') + out;
+    return std::string(static_cast<std::size_t>(of.whole + of.decimals) - out.size(), '0') + out;
   };
   const grammar::rule digits = rest(of, 0, 0, true, true, padded(least), padded(most));
   g.add(to, {std::string(negative ? "-" : ""), digits});
@@ -197,7 +197,7 @@ void number_writer::add(grammar::rule to, bool negative, std::uint64_t least, st
 /// bound's
 grammar::rule number_writer::rest(const shape& of, int at, std::uint64_t value, bool low, bool high,
                                   const std::string& least, const std::string& most) {
-  const int all = of.whole + of.places;
+  const int all = of.whole + of.decimals;
   // What matters about the earlier digits is their contribution to the final remainder.
   std::uint64_t added = value % of.step;
   for (int i = at; i < all && added != 0; ++i) added = added * 10 % of.step;

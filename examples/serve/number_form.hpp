@@ -24,7 +24,7 @@ struct decimal {
   static decimal of(const json& number);
   static decimal of_text(const std::string& text);
   /// Digits after the point.
-  int places() const { return exponent < 0 ? -exponent : 0; }
+  int decimals() const { return exponent < 0 ? -exponent : 0; }
 };
 /// -1, 0 or 1.
 int compare(const decimal& a, const decimal& b);
@@ -33,12 +33,12 @@ int compare(const decimal& a, const decimal& b);
 struct number_bounds {
   std::optional<decimal> least, most;
   bool least_open = false, most_open = false;  ///< the bound itself is not among them
-  std::uint64_t step = 0;                      ///< multiples of step / 10^step_places; 0: any
-  int step_places = 0;
+  std::uint64_t step = 0;                      ///< multiples of step / 10^step_decimals; 0: any
+  int step_decimals = 0;
 
   void at_least(const decimal& bound, bool open);
   void at_most(const decimal& bound, bool open);
-  /// @return false: with those that were there, the step would be more than 10^9, or have more than 15 places
+  /// @return false: with those that were there, the step would be more than 10^9, or have more than 15 decimal places
   bool multiple_of(const decimal& each);
   bool any() const { return !least && !most && step == 0; }
   bool holds(const decimal& value) const;
@@ -55,7 +55,7 @@ class number_writer {
  private:
   static constexpr int most_digits = 15;
   struct shape {
-    int whole, places;       ///< digits in front of the point and after it
+    int whole, decimals;     ///< digits in front of the point and after it
     std::uint64_t step = 1;  ///< of the number without its point
   };
   void add(grammar::rule to, bool negative, std::uint64_t least, std::uint64_t most, const shape& of);

@@ -43,7 +43,7 @@ inline void take_context_shift(const fields& from, json& to) {
 struct field_names {
   std::string_view theirs, ours;
 };
-/// The refusal with the names of the client's API. An item of the chat's messages has another place in other bodies, so
+/// The refusal with the names of the client's API. An item of the chat's messages has another path in other bodies, so
 /// its name stays in the message.
 inline api_error renamed(const api_error& refusal, std::span<const field_names> names) {
   const auto name_in = [&](const std::string& text, bool whole) -> std::string {

@@ -138,12 +138,12 @@ text_language pattern_automaton::language(piece whole, bool anchored) {
   text_language out;
   out.cuts_.assign(edges.begin(), edges.end());
   const reading matched{done, {}};
-  std::map<readings, std::uint32_t> places;
+  std::map<readings, std::uint32_t> indices;
   std::vector<readings> list;
-  const auto place_of = [&](readings each) {
+  const auto index_of = [&](readings each) {
     if (each.empty()) return text_language::none;
     if (each.count(matched) != 0) each = {matched};
-    const auto [at, fresh] = places.try_emplace(each, static_cast<std::uint32_t>(list.size()));
+    const auto [at, fresh] = indices.try_emplace(each, static_cast<std::uint32_t>(list.size()));
     if (fresh) list.push_back(std::move(each));
     if (list.size() > text_language::most_states) throw std::length_error("pattern");
     return at->second;
@@ -166,7 +166,7 @@ text_language pattern_automaton::language(piece whole, bool anchored) {
         if (auto found = after(each, character, done)) next.insert(std::move(*found));
       if (!anchored && next.count(matched) == 0) next.insert({whole.in, {}});  // or it begins after this character
       close(next, false, false);
-      row[k] = place_of(std::move(next));
+      row[k] = index_of(std::move(next));
     }
     out.next_.push_back(std::move(row));
   }

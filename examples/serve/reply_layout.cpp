@@ -65,24 +65,24 @@ mark_watch::found mark_watch::step(unsigned char byte) {
     return at < of.size() && static_cast<unsigned char>(of[at]) == byte;
   };
   const auto is_control = [](std::string_view of) { return of.starts_with(control_byte); };
-  const bool in_control = (matched_ != 0 && is_control(mark_)) || (place_ == place::thought && is_control(thought_));
+  const bool in_control = (matched_ != 0 && is_control(mark_)) || (part_ == part::thought && is_control(thought_));
   const std::uint32_t before = matched_;
   ++begun_;
   step_mark(byte);
   if (!mark_.empty() && matched_ == mark_.size()) return found::mark;
-  if (place_ == place::beginning) {
+  if (part_ == part::beginning) {
     if (is_blank(byte)) return found::nothing;
-    if (is_next(thought_, 0)) place_ = place::thought, at_ = 0;
-    else if (bare_ && is_next(name, 0)) place_ = place::bare, at_ = 0;
+    if (is_next(thought_, 0)) part_ = part::thought, at_ = 0;
+    else if (bare_ && is_next(name, 0)) part_ = part::bare, at_ = 0;
   }
-  if (place_ == place::thought && is_next(thought_, at_))
+  if (part_ == part::thought && is_next(thought_, at_))
     return ++at_ == thought_.size() ? found::thought : found::nothing;
-  if (place_ == place::bare && is_next(name, at_)) return ++at_ == name.size() ? found::bare_call : found::nothing;
-  if (place_ == place::bare && at_ == 1 && is_blank(byte)) return found::nothing;
+  if (part_ == part::bare && is_next(name, at_)) return ++at_ == name.size() ? found::bare_call : found::nothing;
+  if (part_ == part::bare && at_ == 1 && is_blank(byte)) return found::nothing;
   // No text has the byte of control tokens but in marks, and these come whole.
   if (in_control && matched_ != before + 1) return found::impossible;
   if (byte == static_cast<unsigned char>(control_byte) && matched_ == 0) return found::impossible;
-  place_ = place::anywhere, at_ = 0, open_ = false;
+  part_ = part::anywhere, at_ = 0, open_ = false;
   return found::nothing;
 }
 

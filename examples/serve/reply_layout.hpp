@@ -87,15 +87,15 @@ class mark_watch {
   /// Bytes at the end that may still become part of a mark, or are white space before anything.
   std::size_t held() const { return open_ ? begun_ : matched_; }
   /// Two watches with the same number go on alike.
-  std::uint32_t state() const { return static_cast<std::uint32_t>(place_) << 16 | at_ << 8 | matched_; }
+  std::uint32_t state() const { return static_cast<std::uint32_t>(part_) << 16 | at_ << 8 | matched_; }
 
  private:
-  enum class place : std::uint8_t { beginning, thought, bare, anywhere };
+  enum class part : std::uint8_t { beginning, thought, bare, anywhere };
   void step_mark(unsigned char byte);
 
   std::string_view thought_, mark_;
   bool bare_;
-  place place_ = place::beginning;
+  part part_ = part::beginning;
   std::uint32_t at_ = 0;       ///< bytes of what may begin here
   std::uint32_t matched_ = 0;  ///< bytes of the mark
   std::size_t begun_ = 0;      ///< bytes since the beginning, while it is open

@@ -82,7 +82,7 @@ form_writer form_of_choice(const json& list, const std::string& name) {
   };
 }
 
-/// The one form that a request asks for, in whichever place clients write it.
+/// The one form that a request asks for, in whichever field clients write it.
 class form_reader {
  public:
   explicit form_reader(const limits& limit) : limit_(limit) {}
@@ -389,7 +389,7 @@ completion_request read_completion_request(const json& body, const model_facts& 
     refuse_field("best_of", "the same as n", std::to_string(*best));
   if (const json* const suffix = from.find("suffix"); suffix != nullptr && *suffix != "") {
     out.suffix = from.text("suffix");
-    if (out.shift) refuse_field("context_shift", "false beside a suffix, whose place is marked", "true");
+    if (out.shift) refuse_field("context_shift", "false beside a suffix, whose start is marked", "true");
     if (out.prompts.size() != 1 || out.prompts[0].index() != 0)
       refuse_field("prompt", "one text beside a suffix", shown(from.need("prompt", "a string")));
   }

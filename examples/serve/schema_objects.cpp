@@ -125,7 +125,7 @@ class object_rules {
                      {"\"", names.written(all_.g, all_.words.budget()), "\":", all_.parts.space, all_.rule_of(wanted)}),
               any = true;
       }
-      for (const auto& [language, place] : patterns) rest = rest.without(*language, all_.words.budget());
+      for (const auto& [language, index] : patterns) rest = rest.without(*language, all_.words.budget());
     } catch (const std::length_error&) {
       schema_words::refuse(of.at, "names and their patterns are too much together");
     }

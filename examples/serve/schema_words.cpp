@@ -58,8 +58,8 @@ std::size_t characters(const std::string& utf8) {
 }  // namespace
 
 void schema_words::refuse(const std::string& at, const std::string& why) {
-  const std::string place = at.size() <= 200 ? at : at.substr(0, 100) + "..." + at.substr(at.size() - 97);
-  throw api_error(400, printable(place, 210) + ": " + why, place.substr(0, place.find_first_of(".[")),
+  const std::string path = at.size() <= 200 ? at : at.substr(0, 100) + "..." + at.substr(at.size() - 97);
+  throw api_error(400, printable(path, 210) + ": " + why, path.substr(0, path.find_first_of(".[")),
                   "unsupported_schema");
 }
 
@@ -90,7 +90,7 @@ std::vector<located_schema> schema_words::list_of(const json& list, const std::s
 located_schema schema_words::target(const json& reference, const std::string& at) const {
   if (!reference.is_string()) refuse(at + ".$ref", "expected a text");
   const std::string path = reference.get<std::string>();
-  if (path != "#" && !path.starts_with("#/")) refuse(at + ".$ref", "expected a place in this document: '#/...'");
+  if (path != "#" && !path.starts_with("#/")) refuse(at + ".$ref", "expected a schema in this document: '#/...'");
   // A pointer in a URI has %XX for some characters: "#/%24defs/a".
   const std::string pointer = decoded_path(path.substr(1)).value_or(path.substr(1));
   try {
@@ -303,7 +303,7 @@ bool schema_words::apply_array(const std::string& word, const json& inside, cons
   } else if (word == "prefixItems") {
     list_of(inside, at);
   } else if (word == "items") {
-    if (inside.is_array()) refuse(at, "expected a schema; those of single places stand in prefixItems");
+    if (inside.is_array()) refuse(at, "expected a schema; those of single items are in prefixItems");
   } else {
     return false;
   }
@@ -362,8 +362,8 @@ conjunction schema_words::member(const value_form& of, const std::string& name) 
     if (const auto list = each.schema->find("properties"); list != each.schema->end())
       if (const json* const at = property(*list, name))
         out.push_back({at, each.at + ".properties." + printable(name, 40)}), found = true;
-    for (const auto& [language, place] : patterns(each))
-      if (language->holds(name)) out.push_back(place), found = true;
+    for (const auto& [language, index] : patterns(each))
+      if (language->holds(name)) out.push_back(index), found = true;
     if (found) continue;
     if (const auto others = each.schema->find("additionalProperties"); others != each.schema->end())
       out.push_back({&*others, each.at + ".additionalProperties"});

@@ -104,16 +104,16 @@ text_language text_language::combined(const text_language& other, bool negated, 
   std::vector<std::pair<std::size_t, std::size_t>> intervals;
   for (const std::uint32_t cut : out.cuts_) intervals.emplace_back(interval_of(cut), other.interval_of(cut));
   using pair = std::pair<std::uint32_t, std::uint32_t>;
-  std::map<pair, std::uint32_t> places;
+  std::map<pair, std::uint32_t> indices;
   std::vector<pair> list;
-  const auto place_of = [&](pair each) {
-    const auto [at, fresh] = places.try_emplace(each, static_cast<std::uint32_t>(list.size()));
+  const auto index_of = [&](pair each) {
+    const auto [at, fresh] = indices.try_emplace(each, static_cast<std::uint32_t>(list.size()));
     if (fresh) list.push_back(each);
     if (list.size() > most_states) throw std::length_error("states");
     return at->second;
   };
   if (empty()) return out;
-  place_of({0, other.empty() ? none : 0});
+  index_of({0, other.empty() ? none : 0});
   for (std::size_t i = 0; i < list.size(); ++i) {
     const auto [a, b] = list[i];
     budget.spend(5 * intervals.size() + 20);
@@ -122,7 +122,7 @@ text_language text_language::combined(const text_language& other, bool negated, 
     row to(intervals.size(), none);
     for (std::size_t k = 0; k < intervals.size(); ++k) {
       const std::uint32_t x = next_[a][intervals[k].first], y = b == none ? none : other.next_[b][intervals[k].second];
-      if (x != none && (y != none || negated)) to[k] = place_of({x, y});
+      if (x != none && (y != none || negated)) to[k] = index_of({x, y});
     }
     out.next_.push_back(std::move(to));
   }

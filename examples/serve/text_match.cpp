@@ -30,7 +30,7 @@ std::size_t text_match::hash::operator()(index at) const {
   return out;
 }
 
-text_match::text_match(std::shared_ptr<const grammar> of) : of_(std::move(of)), places_(64, hash{this}, same{this}) {
+text_match::text_match(std::shared_ptr<const grammar> of) : of_(std::move(of)), known_(64, hash{this}, same{this}) {
   clear();
   stacks first;
   add_from(of_->start_, end, first);
@@ -38,7 +38,7 @@ text_match::text_match(std::shared_ptr<const grammar> of) : of_(std::move(of)), 
 }
 
 void text_match::clear() {
-  places_.clear();
+  known_.clear();
   unions_.clear();
   nodes_.clear();
   bytes_ = 0;
@@ -57,9 +57,9 @@ text_match::index text_match::intern(std::vector<entry> entries, bool ends) {
   nodes_.emplace_back();
   nodes_.back().entries = std::move(entries);
   nodes_.back().ends = ends;
-  const auto [place, fresh] = places_.insert(made);
+  const auto [at, fresh] = known_.insert(made);
   if (!fresh) {
-    const index known = *place;
+    const index known = *at;
     nodes_.pop_back();
     return known;
   }
@@ -71,7 +71,7 @@ text_match::index text_match::intern(std::vector<entry> entries, bool ends) {
     of.depth = std::max(of.depth, 1 + nodes_[each.below].depth);
   }
   if (bytes_ > most_bytes || of.depth > deepest) {
-    places_.erase(place);
+    known_.erase(at);
     bytes_ -= sizeof(node) + 48 + of.entries.capacity() * sizeof(entry);
     const bool nested = of.depth > deepest;
     nodes_.pop_back();

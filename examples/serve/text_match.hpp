@@ -122,7 +122,7 @@ class text_match {
 
   std::shared_ptr<const grammar> of_;
   std::vector<node> nodes_;
-  std::unordered_set<index, hash, same> places_;
+  std::unordered_set<index, hash, same> known_;
   std::unordered_map<std::uint64_t, index> unions_;
   std::size_t bytes_ = 0;
   std::uint64_t work_ = 0, most_work_ = first_work;

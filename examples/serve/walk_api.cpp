@@ -32,7 +32,7 @@ json predictions_of(const std::vector<prediction>& list) {
     out.push_back({{"token", as_utf8(each.token)}, {"probability", std::round(each.probability * 1e4) / 1e4}});
   return out;
 }
-double one_place(double milliseconds) { return std::round(milliseconds * 10) / 10; }
+double one_decimal(double milliseconds) { return std::round(milliseconds * 10) / 10; }
 
 /// The answer of /v1/infer while its parts come in.
 struct inference {
@@ -52,16 +52,16 @@ struct inference {
         return std::any_of(dense->begin(), dense->end(), [&](const prediction& b) { return a.token == b.token; });
       });
       out["walk"] = predictions_of(*walked);
-      out["walk_ms"] = one_place(walk_ms);
+      out["walk_ms"] = one_decimal(walk_ms);
       out["dense"] = predictions_of(*dense);
-      out["dense_ms"] = one_place(dense_ms);
+      out["dense_ms"] = one_decimal(dense_ms);
       out["agreement"] = {
           {"same_first", walked->front().token == dense->front().token}, {"shared", shared}, {"of", dense->size()}};
     } else {
       out["predictions"] = predictions_of(mode == "walk" ? *walked : *dense);
     }
     out["mode"] = mode;
-    out["latency_ms"] = one_place(milliseconds_since(start));
+    out["latency_ms"] = one_decimal(milliseconds_since(start));
     reply->give(json_reply(out));
   }
 };
@@ -150,7 +150,7 @@ http_reply api::trace(const asked& of) {
         for (const std::uint32_t token : tokens) pieces.push_back(piece(static_cast<std::int32_t>(token)));
         out["promotes"].push_back({{"layer", at.first}, {"feature", at.second}, {"tokens", std::move(pieces)}});
       }
-      out["latency_ms"] = one_place(milliseconds_since(start));
+      out["latency_ms"] = one_decimal(milliseconds_since(start));
       reply->give(json_reply(out));
     });
   });

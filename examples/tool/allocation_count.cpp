@@ -13,14 +13,14 @@ thread_local std::uint64_t allocations = 0;
 [[gnu::noinline]] void* operator new(std::size_t size) {
   ++allocations;
   for (;;) {
-    if (void* const place = std::malloc(size == 0 ? 1 : size); place != nullptr) return place;
+    if (void* const memory = std::malloc(size == 0 ? 1 : size); memory != nullptr) return memory;
     const std::new_handler handler = std::get_new_handler();
     if (handler == nullptr) throw std::bad_alloc();
     handler();
   }
 }
-[[gnu::noinline]] void operator delete(void* place) noexcept { std::free(place); }
-[[gnu::noinline]] void operator delete(void* place, std::size_t) noexcept { std::free(place); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace intaglio::tool {
 

@@ -291,12 +291,12 @@ tool_home find_home() {
 /// Lays the folder out as an installation, so that the tool made there can engrave too.
 void link_home(const tool_home& home, const fs::path& directory) {
   std::error_code failure;
-  const auto link = [&](const fs::path& to, const fs::path& place) {
-    fs::create_directories(place.parent_path(), failure);
-    if (fs::is_symlink(place, failure)) fs::remove(place, failure);
-    if (!fs::exists(place, failure)) fs::create_directory_symlink(to, place, failure);
+  const auto link = [&](const fs::path& to, const fs::path& link_path) {
+    fs::create_directories(link_path.parent_path(), failure);
+    if (fs::is_symlink(link_path, failure)) fs::remove(link_path, failure);
+    if (!fs::exists(link_path, failure)) fs::create_directory_symlink(to, link_path, failure);
     if (failure)
-      throw file_error(place.string(), std::nullopt,
+      throw file_error(link_path.string(), std::nullopt,
                        "cannot link to " + printable(to.string(), 240) + ": " + failure.message());
   };
   link(home.sources, directory / "share" / "intaglio" / "tool");

@@ -95,7 +95,7 @@ json config_json(const decoder_config& c) {
   return out;
 }
 
-/// How a plan for GPUs computes a file; what keeps it from being planned, in the place of that.
+/// How a plan for GPUs computes a file; what keeps it from being planned, instead of that.
 struct computed_facts {
   std::vector<plan::codec_bytes> codecs;
   std::uint64_t weight_bytes = 0, bytes_per_token = 0;

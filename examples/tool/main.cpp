@@ -169,7 +169,7 @@ class command_line : public walk_commands {
   std::string shell_, man_folder_;
 };
 
-/// The server, beside this program or on the PATH, takes the place of this process.
+/// The server, beside this program or on the PATH, replaces this process.
 [[noreturn]] void become_server(char** argv) {
   const std::filesystem::path own = platform::own_program();
   if (!own.empty()) platform::become_program(own.parent_path() / "intaglio-serve", argv + 1);

@@ -56,8 +56,7 @@ class plan_page : plan_drawing {
     const measured_times* const times = measured(s, all.size());
     std::string out = "<section id=\"" + std::string(s.name) +
                       "\">\n<h2>The sequence, and the arena below it</h2>\n<p>Time runs to the right. A line at the "
-                      "left of a card is a barrier: "
-                      "the only places where the device waits. ";
+                      "left of a card is a barrier; the device waits nowhere else. ";
     out += times != nullptr ? "Bars are times in one pass, measured on " + html_escaped(times->device) +
                                   (s.max_tokens == 1 ? "; the dashed line is how long a streaming read of the same "
                                                        "weights takes, the percentage how near that is."

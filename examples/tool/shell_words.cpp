@@ -15,7 +15,7 @@ struct option_words {
 };
 struct command_words {
   std::string name, description, footer;  ///< name: "walk trace"; empty: the program
-  std::vector<option_words> options, places;
+  std::vector<option_words> options, arguments;
 };
 
 /// "{a,b}" of the name of a type, which CLI11 makes of a set.
@@ -49,7 +49,7 @@ std::vector<command_words> commands_of(const CLI::App& program) {
                                                                            const std::string& name) {
     command_words next{name, of.get_description(), of.get_footer(), {}, {}};
     for (const CLI::Option* each : of.get_options())
-      (each->get_positional() ? next.places : next.options).push_back(words_of(*each));
+      (each->get_positional() ? next.arguments : next.options).push_back(words_of(*each));
     out.push_back(std::move(next));
     for (const CLI::App* each : of.get_subcommands([](const CLI::App*) { return true; }))
       add(*each, (name.empty() ? "" : name + ' ') + each->get_name());
@@ -99,7 +99,8 @@ std::string bash_script(const std::vector<command_words>& all) {
       values += "    " + joined(keys, "|") + ") values=" + shell_quoted(joined(option.values, " ")) + " ;;\n";
     }
     for (const command_words* below : under(all, each.name)) words.push_back(last_word(below->name));
-    for (const option_words& place : each.places) words.insert(words.end(), place.values.begin(), place.values.end());
+    for (const option_words& argument : each.arguments)
+      words.insert(words.end(), argument.values.begin(), argument.values.end());
     options += "    \"" + each.name + "\") options=" + shell_quoted(joined(names, " ")) +
                " words=" + shell_quoted(joined(words, " ")) + " ;;\n";
   }
@@ -153,8 +154,8 @@ std::string zsh_script(const std::vector<command_words>& all) {
       out += " \\\n        " + shell_quoted("*:command:((" + list + "))");
     } else {
       std::vector<std::string> values;
-      for (const option_words& place : each.places)
-        values.insert(values.end(), place.values.begin(), place.values.end());
+      for (const option_words& argument : each.arguments)
+        values.insert(values.end(), argument.values.begin(), argument.values.end());
       out += " \\\n        " +
              shell_quoted(values.empty() ? "*:file:_files" : "*:word:{ compadd " + joined(values, " ") + "; _files }");
     }
@@ -195,10 +196,10 @@ std::string fish_script(const std::vector<command_words>& all) {
       else if (!option.value.empty()) out += " -r";
       out += " -d " + shell_quoted(option.description) + '\n';
     }
-    for (const option_words& place : each.places)
-      if (!place.values.empty())
-        out +=
-            "complete -c intaglio -n " + shell_quoted(seen) + " -a " + shell_quoted(joined(place.values, " ")) + '\n';
+    for (const option_words& argument : each.arguments)
+      if (!argument.values.empty())
+        out += "complete -c intaglio -n " + shell_quoted(seen) + " -a " + shell_quoted(joined(argument.values, " ")) +
+               '\n';
   }
   return out;
 }
@@ -217,7 +218,7 @@ std::string man_page(const command_words& of, const std::vector<const command_wo
   std::string synopsis = of.name.empty() ? "intaglio" : "intaglio " + of.name, out;
   if (!below.empty()) synopsis += " COMMAND";
   synopsis += " [OPTION]...";
-  for (const option_words& each : of.places) synopsis += ' ' + each.value;
+  for (const option_words& each : of.arguments) synopsis += ' ' + each.value;
   out = ".TH " + name + " 1 \"\" \"" + version + "\" \"User Commands\"\n.SH NAME\n" +
         roff(name + " - " + of.description) + "\n.SH SYNOPSIS\n.B " + roff(synopsis) + '\n';
   const auto list = [&](const char* head, const std::vector<option_words>& all) {
@@ -236,7 +237,7 @@ std::string man_page(const command_words& of, const std::vector<const command_wo
       out += ".TP\n.B " + roff(last_word(each->name)) + '\n' + roff(each->description) + ": " +
              roff("intaglio-" + replaced(each->name, " ", "-")) + "(1)\n";
   }
-  list("ARGUMENTS", of.places);
+  list("ARGUMENTS", of.arguments);
   list("OPTIONS", of.options);
   if (!of.footer.empty()) out += ".SH NOTES\n.nf\n" + roff(of.footer) + "\n.fi\n";
   return out;

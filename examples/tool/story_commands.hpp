@@ -174,7 +174,7 @@ class story_commands : public command_parsers {
                   "where the device reads the weights of a packed file: in its memory (copied), where the file is "
                   "mapped (mapped), the FFNs' alone there\n"
                   "(features_mapped); by default mapped where host and device share memory")
-        ->type_name("PLACE")
+        ->type_name("MEMORY")
         ->check(CLI::IsMember({"automatic", "copied", "mapped", "features_mapped"}))
         ->excludes(synthetic);
     std::string pairs = "compare two ways to decode, run in turns; may be given again:";

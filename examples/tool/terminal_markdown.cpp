@@ -303,7 +303,7 @@ class page {
     if (!lines_.empty() && columns_of(lines_.back()) > columns_of(indent())) lines_.push_back(indent());
     while (!lines_.empty() && lines_.back().ends_with(' ')) lines_.back().pop_back();
   }
-  /// What is in front of the next line: an item's mark once, in the place of its indent.
+  /// What is in front of the next line: an item's mark once, instead of its indent.
   std::string front() {
     std::string out = indent();
     if (!mark_.empty()) {

@@ -68,7 +68,7 @@ void walk_edit(const walk_edit_options& options) {
     }
     if (inserts && !options.feature) {
       change.feature = files.patch.next_feature(layer);
-      // Where a norm has a weight for each feature a new one takes the place that is heard best.
+      // Where a norm has a weight for each feature a new one replaces the one that is heard best.
       if (change.feature == files.patch.features(layer) &&
           files.index.layer(layer)[io::feature_vector::gate].type == dtype::i2_s) {
         change.feature = runtime::loudest_feature(files.model(), layer);

@@ -42,7 +42,7 @@ double half(std::uint16_t bits) {
 }
 bool is_half(std::uint16_t bits) { return (bits & 0x7C00) != 0x7C00; }
 
-/// Decodes one block and compares each value with value(place).
+/// Decodes one block and compares each value with value(index).
 template <class C, class Value>
 bool decodes(const std::array<std::uint8_t, C::bytes>& block, const Value& value) {
   std::array<float, C::elements> out;
@@ -55,8 +55,8 @@ bool decodes(const std::array<std::uint8_t, C::bytes>& block, const Value& value
   return true;
 }
 
-/// A codec of 32 neighbours and an f16 scale, with each finite scale and each code. @param code of a place
-/// @param put writes a code at its place  @param number what a code stands for  @param blocks that have all codes
+/// A codec of 32 neighbours and an f16 scale, with each finite scale and each code. @param code of an index
+/// @param put writes a code at its index  @param number what a code stands for  @param blocks that have all codes
 template <class C, class Code, class Put, class Number>
 void check_all(std::size_t blocks, const Code& code, const Put& put, const Number& number) {
   std::array<std::uint8_t, C::bytes> block{};
@@ -71,7 +71,7 @@ void check_all(std::size_t blocks, const Code& code, const Put& put, const Numbe
     }
   }
 }
-/// Puts 4 bits: places 0 to 15 are the lower halves of 16 bytes from `at` on, 16 to 31 the upper ones.
+/// Puts 4 bits: codes 0 to 15 are the lower halves of 16 bytes from `at` on, 16 to 31 the upper ones.
 template <std::size_t at>
 constexpr auto put_nibble = [](auto& block, std::size_t i, unsigned code) {
   std::uint8_t& byte = block[at + i % 16];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// An op that no kernel of the catalogue computes at this place of the graph.
+// An op that no kernel of the catalogue computes here in the graph.
 // expect: attn_output\.weight: no kernel computes matmul here; expected i2_s weights of int8 or f32 inputs or coded weights of f32 inputs, found tq1_0
 #include "mistake.hpp"
 

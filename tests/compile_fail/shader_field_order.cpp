@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two push constants have changed places.
+// Two push constants are swapped.
 // expect: tiny: push constant 2 is \W+count\W+ at offset 16 in the shader, \W+scale\W+ at offset 16 in the C\+\+ interface
 #include "shader_mistake.hpp"
 

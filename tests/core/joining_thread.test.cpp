@@ -23,7 +23,7 @@ auto slowly(std::atomic<int>& ended) {
 }
 }  // namespace
 
-TEST_CASE("a thread is waited for when it goes, and when another takes its place") {
+TEST_CASE("a thread is waited for when it goes, and when another replaces it") {
   std::atomic<int> ended = 0;
   {
     std::vector<joining_thread> several;

@@ -29,7 +29,7 @@ std::vector<int> made_up(std::size_t count, std::uint32_t kinds) {
 }
 }  // namespace
 
-TEST_CASE("indices are sorted by what they stand for, equal things by their places", "[core][sorted_indices]") {
+TEST_CASE("indices are sorted by what they stand for, equal things by their indices", "[core][sorted_indices]") {
   for (const std::size_t count : {0u, 1u, 2u, 15u, 16u, 17u, 1000u})
     for (const std::uint32_t kinds : {1u, 2u, 7u, 1u << 20}) {
       const std::vector<int> values = made_up(count, kinds);

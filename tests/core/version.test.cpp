@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "intaglio/core/version.hpp"
-#include "places.hpp"
+#include "paths.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <fstream>

@@ -92,12 +92,12 @@ class NotRun(Patterns):
         for number, _, (where, _), _ in self.lines:
             if where == "network":
                 continue
-            place, _, words = where.partition(" ")
-            if place == "step":
-                place, _, words = words.partition(" ")
-                text = self.evidence(place)
+            path, _, words = where.partition(" ")
+            if path == "step":
+                path, _, words = words.partition(" ")
+                text = self.evidence(path)
             else:
-                path = self.root / place
+                path = self.root / path
                 text = path.read_text(encoding="utf-8") if path.is_file() else None
             if text is None:
                 yield self.name, number, f"'{where}': expected a step of ./dev test or a file of the tree, found none"

@@ -20,7 +20,7 @@
 
 #include "intaglio/families/published_models.hpp"
 #include "intaglio/plan/device_plan.hpp"
-#include "places.hpp"
+#include "paths.hpp"
 
 namespace models_by_class {
 

@@ -17,7 +17,7 @@
 
 #include "intaglio/plan/device_plan.hpp"
 #include "models_by_class.hpp"
-#include "places.hpp"
+#include "paths.hpp"
 
 using namespace intaglio;
 using namespace models_by_class;

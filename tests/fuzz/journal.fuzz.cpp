@@ -19,10 +19,10 @@ using namespace intaglio;
 constexpr std::uint32_t width = 8, features = 3, layers = 2;
 
 /// Two layers of three features, 8 wide.
-struct place {
+struct edited_index {
   temporary_folder folder;
   io::feature_index index;
-  place() : index(made(folder.path())) {}
+  edited_index() : index(made(folder.path())) {}
   static void put(const std::filesystem::path& file, std::span<const std::byte> bytes) {
     std::ofstream(file, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
@@ -52,8 +52,8 @@ struct place {
   }
   std::filesystem::path journal() const { return folder / io::feature_patch::default_file; }
 };
-const place& at() {
-  static const place the;
+const edited_index& at() {
+  static const edited_index the;
   return the;
 }
 
@@ -80,7 +80,7 @@ void reseal(std::vector<std::byte>& bytes) {
 }
 
 void read_all(std::span<const std::byte> bytes, bool writes) {
-  place::put(at().journal(), bytes);
+  edited_index::put(at().journal(), bytes);
   try {
     std::size_t changes = 0;
     {

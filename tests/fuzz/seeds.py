@@ -390,7 +390,7 @@ def main():
     for name, records in (
         ("empty", []),
         ("edits", [(1, 0, 3), (2, 1, 2), (3, 0, 1), (4, 0, 1)]),
-        ("place", [(3, 1, 0), (1, 1, 0), (1, 1, 3), (3, 1, 3), (1, 1, 3)]),
+        ("index", [(3, 1, 0), (1, 1, 0), (1, 1, 3), (3, 1, 3), (1, 1, 3)]),
     ):
         (folder / "journal" / name).write_bytes(journal(records))
 

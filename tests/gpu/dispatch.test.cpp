@@ -54,7 +54,7 @@ TEST_CASE("dispatch: a table holds what its loader gives, and nothing else", "[g
   CHECK(table.vkQueueWaitIdle(VK_NULL_HANDLE) == VK_NOT_READY);
 }
 
-TEST_CASE("dispatch: a device's own functions take the place of the loader's", "[gpu]") {
+TEST_CASE("dispatch: a device's own functions replace the loader's", "[gpu]") {
   gpu::dispatch_table table;
   table.look_up(VkInstance{VK_NULL_HANDLE}, &of_instance);
   table.look_up(VkDevice{VK_NULL_HANDLE}, &of_device);

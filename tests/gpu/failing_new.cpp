@@ -6,7 +6,7 @@
 
 void* operator new(std::size_t size) {
   if (!faults::allocation_fails())
-    if (void* const place = std::malloc(size == 0 ? 1 : size); place != nullptr) return place;
+    if (void* const memory = std::malloc(size == 0 ? 1 : size); memory != nullptr) return memory;
   throw std::bad_alloc();
 }
 void* operator new[](std::size_t size) { return operator new(size); }
@@ -15,9 +15,9 @@ void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return faults::allocation_fails() ? nullptr : std::malloc(size == 0 ? 1 : size);
 }
 void* operator new[](std::size_t size, const std::nothrow_t& quiet) noexcept { return operator new(size, quiet); }
-void operator delete(void* place, const std::nothrow_t&) noexcept { std::free(place); }
-void operator delete[](void* place, const std::nothrow_t&) noexcept { std::free(place); }
-void operator delete(void* place) noexcept { std::free(place); }
-void operator delete[](void* place) noexcept { std::free(place); }
-void operator delete(void* place, std::size_t) noexcept { std::free(place); }
-void operator delete[](void* place, std::size_t) noexcept { std::free(place); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }

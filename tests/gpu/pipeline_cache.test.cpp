@@ -100,7 +100,7 @@ TEST_CASE("an unusable file is ignored with one warning and rewritten") {
   }
 }
 
-TEST_CASE("a folder, a pipe or a read-only place costs a warning and no more") {
+TEST_CASE("a folder, a pipe or a read-only folder costs a warning and no more") {
   const checked_device checked;
   const temporary_folder folder;
   const std::string path = gpu::pipeline_cache(checked.device, folder.path(), 7).path();
@@ -126,7 +126,7 @@ TEST_CASE("a folder, a pipe or a read-only place costs a warning and no more") {
   gpu::pipeline_cache below_a_file(checked.device, folder / "a file/cache", 7);
   CHECK_FALSE(below_a_file.warning().empty());
   below_a_file.store();
-  gpu::pipeline_cache nowhere(checked.device, "/proc/no/such/place", 7);
+  gpu::pipeline_cache nowhere(checked.device, "/proc/no/such/folder", 7);
   CHECK(nowhere.warning().empty());
   nowhere.store();
   CHECK_FALSE(nowhere.warning().empty());

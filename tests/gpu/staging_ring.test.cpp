@@ -11,7 +11,7 @@
 
 using namespace intaglio;
 
-TEST_CASE("a staging ring copies what several threads put into its places, however often each is used") {
+TEST_CASE("a staging ring copies what several threads put into its parts, however often each is used") {
   const checked_device checked;
   const gpu::device& on = checked.device;
   constexpr std::size_t piece = 4096, pieces = 40;
@@ -43,7 +43,7 @@ TEST_CASE("a staging ring copies what several threads put into its places, howev
   CHECK(found == expected);
 }
 
-TEST_CASE("a staging ring of no places, and copies beyond a place or a target, are refused") {
+TEST_CASE("a staging ring of no parts, and copies beyond a part or a target, are refused") {
   const checked_device checked;
   const gpu::device& on = checked.device;
   const gpu::buffer store(on, 1024, gpu::placement::device_local, "store");

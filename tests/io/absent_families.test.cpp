@@ -11,7 +11,7 @@
 
 #include "intaglio/io/checkpoint.hpp"
 #include "io/gguf_image.hpp"
-#include "places.hpp"
+#include "paths.hpp"
 #include "temporary_folder.hpp"
 
 using namespace intaglio;

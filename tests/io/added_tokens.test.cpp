@@ -102,7 +102,7 @@ TEST_CASE("added_tokens: normalised tokens are found in normalised text, after a
   CHECK(std::find(apart.begin(), apart.end(), 1021) == apart.end());
 }
 
-TEST_CASE("added_tokens: the code point before a place, whatever the bytes") {
+TEST_CASE("added_tokens: the code point before an offset, whatever the bytes") {
   CHECK(code_point_before("a\xC3\xA9", 3).value == U'\u00E9');
   CHECK(code_point_before("\xF0\x9F\x9A\x80", 4).bytes == 4);
   CHECK_FALSE(code_point_before("a\xA9", 2).valid);

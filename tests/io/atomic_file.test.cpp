@@ -15,7 +15,7 @@
 using Catch::Matchers::ContainsSubstring;
 using intaglio::file_error;
 
-TEST_CASE("atomic_file: the place holds the old file or the new one", "[atomic_file]") {
+TEST_CASE("atomic_file: the path has the old file or the new one", "[atomic_file]") {
   const temporary_folder folder;
   const auto path = write_text(folder / "file", "old");
   const std::string_view text = "new";
@@ -36,7 +36,7 @@ TEST_CASE("atomic_file: the place holds the old file or the new one", "[atomic_f
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
   CHECK_THROWS_AS(intaglio::io::atomic_file(folder.path()), file_error);
   CHECK_THROWS_AS(intaglio::io::atomic_file(folder / "no" / "folder"), file_error);
-  // A folder that is gone when the file should take its place.
+  // The path's folder is gone when the file should be renamed to it.
   std::filesystem::create_directory(folder / "gone");
   intaglio::io::atomic_file late(folder / "gone/file");
   std::filesystem::remove_all(folder / "gone");
@@ -56,7 +56,7 @@ TEST_CASE("atomic_file: a path without a file's name is refused before anything 
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
-TEST_CASE("atomic_file: two writers of one place do not share a file", "[atomic_file]") {
+TEST_CASE("atomic_file: two writers of one path do not share a file", "[atomic_file]") {
   const temporary_folder folder;
   const std::string_view one = "one", two = "two";
   intaglio::io::atomic_file first(folder / "file"), second(folder / "file");

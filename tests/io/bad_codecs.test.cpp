@@ -22,8 +22,8 @@ bool is_finite(const dtype_info& type, const bytes& block) {
   return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
 }
 
-/// Blocks of zeros in which some bytes at one place are all ones, or the f16 NaN, and whose values are no numbers then:
-/// the bytes are of a scale.
+/// Blocks of zeros in which some bytes at one offset are all ones, or the f16 NaN, and whose values are no numbers
+/// then: the bytes are of a scale.
 std::vector<bytes> blocks_with_bad_scales(const dtype_info& type) {
   std::vector<bytes> out;
   const bytes ones(4, std::byte{0xFF}), nan{std::byte{0}, std::byte{0x7E}}, one{std::byte{0xFF}};
@@ -49,7 +49,7 @@ struct coded_file {
     image.tensors.push_back(matrix);
   }
   gguf_image::tensor& matrix() { return image.tensors.back(); }
-  /// Puts a block in the place of the last one.
+  /// Puts a block instead of the last one.
   void end_with(const bytes& block) {
     std::copy(block.begin(), block.end(), matrix().data.end() - static_cast<std::ptrdiff_t>(block.size()));
   }

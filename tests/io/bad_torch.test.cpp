@@ -41,7 +41,7 @@ struct faults {
   void pickled_as(const std::string& name, const std::string& text) {
     changed(name, [&](zip_image& i) { i.at("model/data.pkl").data = text; });
   }
-  /// `from` becomes `to` at its first place in the pickle.
+  /// `from` becomes `to` where it is first in the pickle.
   void replaced(const std::string& name, std::string_view from, const std::string& to) {
     const auto at = pickle.find(from);
     REQUIRE(at != std::string::npos);
@@ -97,7 +97,7 @@ TEST_CASE("malformed PyTorch files: every fault is refused with a clear error, a
                       called = global(module, which) + tuple({text("touch intaglio-was-here")}) + "R";
     all.pickled_as(which_one + " called first", "\x80\x02" + called + "q\x7F" + body + ".");
     all.pickled_as(which_one + " as a value", file(dict({{"x", called}})));
-    all.replaced(which_one + " in the place of a tensor", "ctorch._utils\n_rebuild_tensor_v2\n", global(module, which));
+    all.replaced(which_one + " instead of a tensor", "ctorch._utils\n_rebuild_tensor_v2\n", global(module, which));
     all.pickled_as(which_one + " in a second pickle", all.pickle + file(called));
   }
   for (const char* opcode : {"\x93",

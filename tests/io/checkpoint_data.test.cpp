@@ -147,7 +147,7 @@ TEST_CASE("checkpoint_data: BCML1 is read by panels, and its bad values are name
                         ContainsSubstring("value in the panel of rows from 128: expected a finite number, found NaN"));
 }
 
-TEST_CASE("checkpoint_data: a value that is no number is refused with its place", "[checkpoint]") {
+TEST_CASE("checkpoint_data: a value that is no number is refused with its offset", "[checkpoint]") {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
     gguf_image image = tiny();
     std::memcpy(image.tensor_at("blk.1.ffn_norm.weight").data.data() + 400, &bad, 4);

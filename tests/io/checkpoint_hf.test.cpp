@@ -32,7 +32,7 @@ struct hf_folder {
     config = json::parse(std::string(reinterpret_cast<const char*>(text.data()), text.size()));
     image = safetensors_image::of(in / "model.safetensors");
   }
-  /// A tensor after the others, or in the place of one of that name.
+  /// A tensor after the others, or instead of one of that name.
   void put(const std::string& name, const char* type, std::vector<std::uint64_t> shape, const bytes& data) {
     const std::size_t at = image.data.size();
     image.data.insert(image.data.end(), data.begin(), data.end());

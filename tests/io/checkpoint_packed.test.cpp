@@ -106,7 +106,7 @@ TEST_CASE("packed_writer: more bytes than a weight has are refused", "[packed][b
   CHECK_NOTHROW(out.write(std::span(content).first(content.size() - 1)));
 }
 
-TEST_CASE("checkpoint_packed: a sealed index that says what cannot be is refused by its place", "[packed][bad]") {
+TEST_CASE("checkpoint_packed: a sealed index that says what cannot be is refused by its offset", "[packed][bad]") {
   CHECK_THAT(refusal_of([](packed_index& i) { i.config.head_dim = 0; }), ContainsSubstring("head_dim"));
   CHECK_THAT(refusal_of([](packed_index& i) { i.vocabulary->tokens.resize(9); }),
              ContainsSubstring("tokens: expected at most 8, the rows of the embedding, found 9"));
@@ -123,7 +123,7 @@ TEST_CASE("checkpoint_packed: a sealed index that says what cannot be is refused
              ContainsSubstring("at most 4096"));
 }
 
-TEST_CASE("checkpoint_packed: damage below the checksums is refused by its place", "[packed][bad]") {
+TEST_CASE("checkpoint_packed: damage below the checksums is refused by its offset", "[packed][bad]") {
   const bytes sound = file_of(small_index());
   const auto index = static_cast<std::size_t>(packed_field<std::uint64_t>(sound, 24)),
              size = static_cast<std::size_t>(packed_field<std::uint64_t>(sound, 32));
@@ -137,7 +137,7 @@ TEST_CASE("checkpoint_packed: damage below the checksums is refused by its place
   CHECK_THAT(with(8, std::uint32_t{2}), ContainsSubstring("offset 0x8: version of the packed file: expected " +
                                                           std::to_string(packed_layout::version) + ", found 2"));
   CHECK_THAT(with(16, std::uint64_t{sound.size() + 1}), ContainsSubstring("offset 0x10: size of the file"));
-  // An index that reaches into the weights, and one that begins after its place.
+  // An index that reaches into the weights, and one that begins after its offset.
   CHECK_THAT(with(24, std::uint64_t{index - 256}), ContainsSubstring("offset 0x18: offset of the index"));
   CHECK_THAT(with(24, std::uint64_t{index + 1}), ContainsSubstring("offset of the index"));
   CHECK_THAT(with(24, ~std::uint64_t{0}), ContainsSubstring("offset of the index"));

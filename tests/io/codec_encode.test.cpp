@@ -229,7 +229,7 @@ TEST_CASE("codec_encode: what is beyond a block's scale decodes as no number, an
   }
 }
 
-TEST_CASE("codec_encode: blocks of what is no number are refused with its place", "[codec]") {
+TEST_CASE("codec_encode: blocks of what is no number are refused with its offset", "[codec]") {
   for (const auto& row : intaglio::dtype_table) {
     if (!is_encodable(row.type)) continue;
     CAPTURE(row.name);

@@ -24,7 +24,7 @@ std::vector<std::int8_t> random_codes(std::size_t count) {
   return out;
 }
 
-/// Places codes one by one by the layouts' formulas.
+/// Puts codes one by one by the layouts' formulas.
 bytes i2_s(const std::vector<std::int8_t>& codes, std::size_t columns, i2s_layout layout, float scale) {
   std::vector<std::uint8_t> out(codes.size() / 4 + 32);
   for (std::size_t e = 0; e < codes.size(); ++e) {

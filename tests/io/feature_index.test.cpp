@@ -43,7 +43,7 @@ struct copied {
 
 }  // namespace
 
-TEST_CASE("feature index: damage is found on opening, by its place", "[feature_index]") {
+TEST_CASE("feature index: damage is found on opening, by its offset", "[feature_index]") {
   const auto model = conformance("llama-tiny") / "gguf/llama-tiny-f16.gguf";
   const temporary_folder sound;
   build_feature_index(model, sound.path());

@@ -118,7 +118,7 @@ TEST_CASE("feature patch: changes are read as if the vectors were so, now and la
   CHECK(walked(patch, 2) == before);
 }
 
-TEST_CASE("feature patch: a removed feature's place takes a new one, and a restored one is the index's own",
+TEST_CASE("feature patch: a removed feature's index takes a new one, and a restored one is the index's own",
           "[feature_index]") {
   const made_index made;
   feature_patch patch = made.open();
@@ -218,7 +218,7 @@ TEST_CASE("feature patch: what was acknowledged outlives a kill", "[feature_inde
   }
 }
 
-TEST_CASE("feature patch: records with the right checksum that no writer writes are refused by their place",
+TEST_CASE("feature patch: records with the right checksum that no writer writes are refused by their offset",
           "[feature_index]") {
   const made_index made;
   made.open().apply(change(feature_edit::remove, 4, 1));

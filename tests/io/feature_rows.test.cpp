@@ -16,7 +16,7 @@ static_assert(!feature_type_from_name("i2_s") && !feature_type_from_name("tq1_0"
               !feature_type_from_name("u8"));
 static_assert(feature_type_from_name("q6_k") == dtype::q6_k);
 
-TEST_CASE("feature rows: ternary words hold every code in its place", "[feature_index]") {
+TEST_CASE("feature rows: ternary words hold every code in its bits", "[feature_index]") {
   std::vector<std::int8_t> codes(32), again(32);
   for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::int8_t>(static_cast<int>(i * 7 % 3) - 1);
   std::array<std::byte, 8> words{};

@@ -44,7 +44,7 @@ std::string with(Edit&& edit) {
 
 }  // namespace
 
-TEST_CASE("gguf_part: keys, tensors and their places", "[gguf]") {
+TEST_CASE("gguf_part: keys, tensors and their offsets", "[gguf]") {
   const bytes file = small().build();
   const gguf_part part = parsed(file);
   CHECK(part.version() == 3);

@@ -9,7 +9,7 @@
 
 namespace hf_config_texts {
 
-/// A sound config with more fields, or with others in their place.
+/// A sound config with more fields, or with others instead.
 inline std::string bitnet_with(const std::string& fields) {
   return R"({"model_type":"bitnet","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,)"
          R"("num_attention_heads":4,"vocab_size":1024,)"

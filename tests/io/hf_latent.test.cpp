@@ -27,7 +27,7 @@ std::string refusal(const std::string& text) {
   return "accepted";
 }
 
-/// The published config of deepseek-ai/DeepSeek-V2-Lite with more fields, or with others in their place.
+/// The published config of deepseek-ai/DeepSeek-V2-Lite with more fields, or with others instead.
 std::string lite(const std::string& fields = "", const std::string& query = R"("q_lora_rank":null,)",
                  const std::string& router = R"("n_group":1,"topk_group":1,"topk_method":"greedy",)"
                                              R"("scoring_func":"softmax","norm_topk_prob":false,)"

@@ -39,10 +39,10 @@ class string_reader : public json_reader {
   }
 };
 
-constexpr std::uint64_t place = 0x100;  // of the text in its file
+constexpr std::uint64_t offset = 0x100;  // of the text in its file
 std::vector<std::string> strings_of(const std::string& text) {
-  string_reader reader(place);
-  read_json(text, "file", place, reader);
+  string_reader reader(offset);
+  read_json(text, "file", offset, reader);
   return reader.strings;
 }
 std::string refusal(const std::string& text) {
@@ -96,7 +96,7 @@ TEST_CASE("json text: strings are as long as they may be, in the text and one by
   CHECK((strings_of("[\"\\\\\"," + std::string(longest + 1, ' ') + "\"a\"]") == std::vector<std::string>{"\\", "a"}));
 }
 
-TEST_CASE("json text: a reader's own refusals name the file, and the place where there is one", "[json]") {
+TEST_CASE("json text: a reader's own refusals name the file, and the offset where there is one", "[json]") {
   CHECK(refusal("[7]") == "file: offset 0x103: number: expected another, found 7");
   CHECK(refusal(R"({"bad":1})") == "file: key 'bad': expected another");
 }

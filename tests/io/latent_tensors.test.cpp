@@ -66,8 +66,8 @@ template <class Edit>
 io::checkpoint edited(const std::filesystem::path& file, Edit&& edit) {
   gguf_image image = gguf_image::of(file);
   edit(image);
-  const temporary_folder place;
-  return io::checkpoint::open_gguf(write_bytes(place / "model.gguf", image.build()));
+  const temporary_folder folder;
+  return io::checkpoint::open_gguf(write_bytes(folder / "model.gguf", image.build()));
 }
 template <class Edit>
 std::string refusal(const std::filesystem::path& file, Edit&& edit) {
@@ -114,10 +114,10 @@ TEST_CASE("latent_tensors: convert writes keys and tensors as llama.cpp's conver
   INFO(model);
   io::convert_options options;
   options.codec = dtype::f32;
-  const temporary_folder place;
-  io::convert(made() / model, place / "model.gguf", options);
-  const io::gguf own = io::gguf::open(place / "model.gguf"), other = io::gguf::open(made() / model / "model.gguf");
-  const gguf_image one = gguf_image::of(place / "model.gguf"), two = gguf_image::of(made() / model / "model.gguf");
+  const temporary_folder folder;
+  io::convert(made() / model, folder / "model.gguf", options);
+  const io::gguf own = io::gguf::open(folder / "model.gguf"), other = io::gguf::open(made() / model / "model.gguf");
+  const gguf_image one = gguf_image::of(folder / "model.gguf"), two = gguf_image::of(made() / model / "model.gguf");
   for (const gguf_image::tensor& tensor : two.tensors) {
     INFO(tensor.name);
     if (tensor.name.find("blk.3.") != std::string::npos) continue;  // drafts tokens
@@ -259,10 +259,10 @@ TEST_CASE("latent_tensors: GGUF's keys of latent attention are read, or refused 
 }
 
 TEST_CASE("latent_tensors: an adapter of such a model is refused by one sentence") {
-  const temporary_folder place;
+  const temporary_folder folder;
   testing::lora_file{.tensors = {"blk.0.attn_output.weight"}, .architecture = "deepseek2"}.write(
-      place / "lora.gguf", io::gguf::open(made() / "v2_lite" / "model.gguf"));
+      folder / "lora.gguf", io::gguf::open(made() / "v2_lite" / "model.gguf"));
   io::checkpoint model = io::checkpoint::open(made() / "v2_lite" / "model.gguf");
-  CHECK_THROWS_WITH(io::lora_adapter(place / "lora.gguf").merge_into(model, 1),
+  CHECK_THROWS_WITH(io::lora_adapter(folder / "lora.gguf").merge_into(model, 1),
                     ContainsSubstring("an adapter of a model without latent attention (MLA)"));
 }

@@ -79,13 +79,13 @@ TEST_CASE("leased_mapping: it outlives the file that it was made of, and its nam
   CHECK_NOTHROW(mapping->expect_unchanged());
 }
 
-TEST_CASE("leased_mapping: who cuts or writes the file waits for a copy, which takes the mapping's place",
+TEST_CASE("leased_mapping: who cuts or writes the file waits for a copy, which replaces the mapping",
           "[leased_mapping]") {
   const temporary_folder folder;
   const bytes content = pages(200 * 4096 + 77);
   const auto path = write_bytes(folder / "file", content);
   const auto first = leased(path), second = leased(path);  // each has a lease of its own
-  const std::byte* const place = first->bytes().data();
+  const std::byte* const before = first->bytes().data();
   SECTION("cut") { std::filesystem::resize_file(path, 10); }
   SECTION("cut by another program") {
     CHECK(child([&] { return ::truncate(path.c_str(), 10); }) == 0);
@@ -101,7 +101,7 @@ TEST_CASE("leased_mapping: who cuts or writes the file waits for a copy, which t
     CHECK_NOTHROW(each->expect_unchanged());
     CHECK_NOTHROW(each->populate(0, content.size()));
   }
-  CHECK(first->bytes().data() == place);
+  CHECK(first->bytes().data() == before);
   CHECK(sum(read_bytes(path)) != sum(content));
 }
 

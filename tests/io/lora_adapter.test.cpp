@@ -70,7 +70,7 @@ TEST_CASE("lora_adapter: what is rounded anew is said, with its size") {
   has(to.warnings().back(), "4 matrices of q8_0 are decoded, added to and encoded anew; rounding is 0.0");
 }
 
-TEST_CASE("lora_adapter: no adapter, another model's, and tensors without a place are refused by name") {
+TEST_CASE("lora_adapter: no adapter, another model's, and tensors of no weight are refused by name") {
   const temporary_folder folder;
   const io::gguf model = io::gguf::open(base());
   const auto path = folder / "lora.gguf";

@@ -8,7 +8,7 @@
 
 using namespace intaglio::io;
 
-TEST_CASE("ordered_work: items are taken in order, on the calling thread, and never more alive than places", "[work]") {
+TEST_CASE("ordered_work: items are taken in order, on the calling thread, and never more alive than slots", "[work]") {
   for (const unsigned threads : {1u, 2u, 5u})
     for (const std::size_t slot_count : {std::size_t{1}, std::size_t{3}}) {
       std::vector<std::size_t> made(slot_count, 1000), taken;

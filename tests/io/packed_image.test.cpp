@@ -33,18 +33,19 @@ struct example {
     std::mt19937 random(3);
     for (const packed_weight* each : {&small, &large})
       for (std::uint32_t copy = 0; copy < each->copies; ++copy)
-        for (std::uint64_t i = 0; i < each->bytes; ++i) bytes[place(*each, copy, i)] = static_cast<std::byte>(random());
+        for (std::uint64_t i = 0; i < each->bytes; ++i)
+          bytes[offset(*each, copy, i)] = static_cast<std::byte>(random());
     image.file = &file;
     image.weights = {small, large};
     for (const packed_weight* each : {&small, &large})
       for (std::uint32_t copy = 0; copy < each->copies; ++copy)
         for (std::uint64_t at = 0; at < each->bytes; at += chunk)
           image.sums.push_back(checksum(std::span(bytes).subspan(
-              place(*each, copy, at), static_cast<std::size_t>(std::min(chunk, each->bytes - at)))));
+              offset(*each, copy, at), static_cast<std::size_t>(std::min(chunk, each->bytes - at)))));
   }
   example(const example&) = delete;
 
-  static std::size_t place(const packed_weight& of, std::uint32_t copy, std::uint64_t at) {
+  static std::size_t offset(const packed_weight& of, std::uint32_t copy, std::uint64_t at) {
     return static_cast<std::size_t>(of.offset + copy * of.step() + at);
   }
   void damage(std::size_t at) { bytes[at] ^= std::byte{1}; }
@@ -56,7 +57,7 @@ struct example {
   }
   bool reads_right(const packed_weight& from, std::uint32_t copy, std::uint64_t begin, std::size_t count) const {
     const auto got = read(from, copy, begin, count);
-    return std::equal(got.begin(), got.end(), bytes.begin() + static_cast<std::ptrdiff_t>(place(from, copy, begin)));
+    return std::equal(got.begin(), got.end(), bytes.begin() + static_cast<std::ptrdiff_t>(offset(from, copy, begin)));
   }
 };
 
@@ -90,7 +91,7 @@ TEST_CASE("packed image: any range of any copy", "[packed]") {
 
 TEST_CASE("packed image: damage is found where its chunk is read, and nowhere else", "[packed]") {
   example made;
-  const std::size_t second = example::place(made.large, 1, chunk);
+  const std::size_t second = example::offset(made.large, 1, chunk);
   const std::string right = intaglio::hexadecimal(made.image.sums[5]);
   made.damage(second + 9);
   const std::string wrong = intaglio::hexadecimal(checksum(std::span(made.bytes).subspan(second, chunk)));
@@ -113,9 +114,9 @@ TEST_CASE("packed image: chunks are checked in place from where they begin", "[p
     made.image.expect(made.large, 1, begin, end, made.bytes);
   };
   expect(0, made.large.bytes);
-  made.damage(example::place(made.large, 1, 2 * chunk + 4));
+  made.damage(example::offset(made.large, 1, 2 * chunk + 4));
   const auto fault = MessageMatches(StartsWith("model.packed: offset " +
-                                               intaglio::hexadecimal(example::place(made.large, 1, 2 * chunk)) +
+                                               intaglio::hexadecimal(example::offset(made.large, 1, 2 * chunk)) +
                                                ": checksum of 5 bytes of 'large': expected "));
   CHECK_THROWS_MATCHES(expect(0, made.large.bytes), file_error, fault);
   CHECK_THROWS_MATCHES(expect(2 * chunk, 2 * chunk + 1), file_error, fault);
@@ -130,7 +131,7 @@ TEST_CASE("packed image: what is after a copy is zeros", "[packed]") {
   example made;
   CHECK_NOTHROW(made.image.expect_padding(made.small, 0));
   CHECK_NOTHROW(made.image.expect_padding(made.large, 1));
-  const std::size_t last = example::place(made.large, 1, made.large.step() - 1);
+  const std::size_t last = example::offset(made.large, 1, made.large.step() - 1);
   made.bytes[last] = std::byte{200};
   CHECK_THROWS_MATCHES(made.image.expect_padding(made.large, 1), file_error,
                        MessageMatches(Equals("model.packed: offset " + intaglio::hexadecimal(last) +
@@ -143,7 +144,7 @@ TEST_CASE("packed image: what is after a copy is zeros", "[packed]") {
 TEST_CASE("packed image: a file that ends too early", "[packed]") {
   example made;
   const auto cut =
-      mapped_file::from_memory(std::span(made.bytes).first(example::place(made.large, 1, 0) + chunk), "cut.packed");
+      mapped_file::from_memory(std::span(made.bytes).first(example::offset(made.large, 1, 0) + chunk), "cut.packed");
   made.image.file = &cut;
   CHECK(made.reads_right(made.large, 1, 0, chunk));
   CHECK_THROWS_MATCHES(made.read(made.large, 1, chunk, 1), file_error,

@@ -23,7 +23,7 @@ bytes written(packed_index index) {
 const std::string path = "model.packed";
 packed_index_reader reader_of(std::span<const std::byte> from) { return {from, 0x1000, path}; }
 
-/// Values that all differ, so that no field can take another's place.
+/// Values that all differ, so that no two fields can be swapped.
 packed_index full_index() {
   packed_index out;
   out.codec = "q8_0", out.stated_architecture = "llama", out.states_context = false;
@@ -83,7 +83,7 @@ TEST_CASE("packed index: fields as bytes", "[packed]") {
                                            1, 2, 0, 0, 0, 'a', 'b', 2, 0, 0, 0, 7, 8, 0, 1, 9));
 }
 
-TEST_CASE("packed index: fields of bytes, with their places", "[packed]") {
+TEST_CASE("packed index: fields of bytes, with their offsets", "[packed]") {
   const bytes file = as_bytes(4, 3, 2, 1, 1, 2, 0, 0, 0, 'a', 'b', 2, 0, 0, 0, 7, 8, 0, 1, 9);
   auto from = reader_of(file);
   std::uint32_t number = 0;
@@ -106,7 +106,7 @@ TEST_CASE("packed index: fields of bytes, with their places", "[packed]") {
   CHECK((from.at() == 0x1014 && from.left() == 0));
 }
 
-TEST_CASE("packed index: values and counts beyond their bounds are refused by place", "[packed]") {
+TEST_CASE("packed index: values and counts beyond their bounds are refused by offset", "[packed]") {
   const auto refusal = [](const bytes& file, auto&& read) -> std::string {
     auto from = reader_of(file);
     try {

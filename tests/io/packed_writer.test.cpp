@@ -50,7 +50,7 @@ TEST_CASE("packed writer: the header's bytes", "[packed]") {
   CHECK(packed_header().version == 12);
 }
 
-TEST_CASE("packed writer: weights in their places with their sums, whatever the pieces", "[packed]") {
+TEST_CASE("packed writer: weights at their offsets with their sums, whatever the pieces", "[packed]") {
   const temporary_folder folder;
   const auto index = index_of({{1, 3}, {2, 2 * chunk + 1}, {3, 0}, {1, chunk}, {1, 256}});
   const bytes small = noise(3), first = noise(2 * chunk + 1), second = noise(2 * chunk + 2), whole = noise(chunk),

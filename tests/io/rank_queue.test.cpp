@@ -95,7 +95,7 @@ TEST_CASE("a queue gives the lowest rank first, and of equal ones the leftmost, 
     };
     std::uint32_t sweep = 0;
     for (std::int32_t i = 0; i < 3'000; ++i) {
-      // Ranks that are shared, some that no list holds; places now from left to right, now anywhere, each of its own.
+      // Ranks that are shared, some that no list holds; indices now from left to right, now anywhere, each of its own.
       const std::uint32_t rank = random() % 8 == 0 ? (1u << 24) + static_cast<std::uint32_t>(random() % 3)
                                                    : static_cast<std::uint32_t>(random() % 40);
       const std::uint32_t left = (random() % 2 != 0 ? sweep++ : static_cast<std::uint32_t>(random() % 5'000)) * 4'096 +

@@ -63,6 +63,9 @@ TEST_CASE("a ChatGLM's keys are read as those of a GLM", "[io]") {
   refuses(stated + R"(,"apply_residual_connection_post_layernorm":true)", "expected none, found true");
   refuses(stated + R"(,"pre_seq_len":128)", "pre_seq_len: expected none, found 128");
   refuses(stated + R"(,"quantization_bit":4)", "quantization_bit: expected none, found 4");
+  // Errors have the file's own names.
+  refuses(R"(,"multi_query_attention":true,"add_qkv_bias":3)", "config.json: add_qkv_bias: expected");
+  refuses(R"(,"multi_query_attention":true,"rope_ratio":-1)", "config.json: rope_ratio, read as rope_theta: expected");
 }
 
 TEST_CASE("a GLM has biases and turns half of a head unless its config says otherwise", "[io]") {
@@ -148,6 +151,14 @@ TEST_CASE("a config of Trinity Nano is the named one, and its other values are r
   CHECK((usual.num_local_experts == 64 && usual.num_experts_per_tok == 6 && usual.intermediate_size == 1408));
   CHECK((usual.shared_expert_intermediate_size == 2816 && usual.num_dense_layers == 1 && usual.norm_topk_prob));
   CHECK((usual.sliding_window_pattern == 4 && usual.routed_scaling_factor == 1.f));
+  const auto refuses_windows = [&](const std::string& more, const char* by) {
+    CHECK_THAT(refusal(mixture("afmoe", fields + R"(,"sliding_window":32)" + more)), ContainsSubstring(by));
+  };
+  refuses_windows(R"(,"global_attn_every_n_layers":0)",
+                  ": global_attn_every_n_layers: expected a number above 0 beside sliding_window, found 0");
+  refuses_windows(
+      R"(,"global_attn_every_n_layers":2,"layer_types":["full_attention","full_attention","full_attention"])",
+      ": global_attn_every_n_layers and layer_types[0]: expected one kind of layer, found 2 and full");
 }
 
 TEST_CASE("a dots.llm1 has windows in no layer", "[io]") {
@@ -241,7 +252,7 @@ TEST_CASE("a MiniCPM's factors follow its width and depth", "[io]") {
   refuses(sizes + R"(,"scale_emb":12,"scale_depth":1.4)", "dim_model_base: expected a number, found nothing");
   refuses(sizes + R"(,"scale_emb":12,"scale_depth":1.4,"dim_model_base":0)", "logits_scaling");
   refuses(sizes + R"(,"scale_emb":12,"scale_depth":0,"dim_model_base":16)", "expected a number above 0, found 0");
-  refuses(sizes + R"(,"scale_emb":"12","scale_depth":1.4,"dim_model_base":16)", "embedding_multiplier: expected");
+  refuses(sizes + R"(,"scale_emb":"12","scale_depth":1.4,"dim_model_base":16)", "scale_emb: expected");
   refuses(stated + R"(,"sparse_config":{"topk":64})", "attention to chosen blocks is not computed");
   refuses(stated + R"(,"num_experts":8)", "num_experts");
   refuses(stated + R"(,"hidden_act":"fatrelu")", "found 'fatrelu'");

@@ -26,7 +26,7 @@ TEST_CASE("the leftmost, then the longest, then the lowest token is found") {
   CHECK(special_tokens{}.find("<s>", 0, any).id == -1);
 }
 
-TEST_CASE("the search equals trying every token at every place") {
+TEST_CASE("the search equals trying every token at every offset") {
   std::mt19937 random(3);
   const auto word = [&](std::size_t longest) {
     std::string out;

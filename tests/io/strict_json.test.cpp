@@ -12,7 +12,7 @@ using Catch::Matchers::ContainsSubstring;
 using intaglio::file_error;
 using namespace intaglio::io;
 
-TEST_CASE("strict_json: values by place, or a sentence with the place", "[json]") {
+TEST_CASE("strict_json: values by path, or a sentence with the path", "[json]") {
   strict_json document("file.json");
   document.read_text(
       R"({"text":"a","yes":true,"count":7,"less":-7,"real":0.5,"none":null,"list":[1,{"x":"y"}],"object":{}})");

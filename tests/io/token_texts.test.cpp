@@ -20,7 +20,7 @@ TEST_CASE("token texts: bytes by token, among them none and zeros", "[tokenizer]
 }
 
 TEST_CASE("token texts: a hash is of every byte, of the length and of the seed", "[tokenizer]") {
-  // Zeros of every length around the words of 8 bytes, and each with one bit set at each place.
+  // Zeros of every length around the words of 8 bytes, and each with one bit set, each in turn.
   std::set<std::uint64_t> seen;
   std::size_t hashed = 0;
   for (std::size_t length = 0; length <= 25; ++length) {

@@ -98,11 +98,11 @@ TEST_CASE("torch_file: the awkward cases of PyTorch's own writer") {
       // Elements in row-major order, whatever the strides.
       std::vector<std::uint64_t> at(tensor.shape.size());
       for (std::uint64_t i = 0; i < tensor.elements(); ++i) {
-        std::uint64_t rest = i, place = 0;
+        std::uint64_t rest = i, index = 0;
         for (std::size_t d = at.size(); d-- > 0;)
-          place += rest % tensor.shape[d] * tensor.strides[d], rest /= tensor.shape[d];
+          index += rest % tensor.shape[d] * tensor.strides[d], rest /= tensor.shape[d];
         std::array<std::byte, 8> raw{};
-        got.file().read(tensor.offset + place * tensor.element_bytes, std::span(raw).first(tensor.element_bytes));
+        got.file().read(tensor.offset + index * tensor.element_bytes, std::span(raw).first(tensor.element_bytes));
         double value = 0;
         const auto as = [&]<class T>(T zero) {
           return std::memcpy(&zero, raw.data(), sizeof zero), static_cast<double>(zero);

@@ -78,7 +78,7 @@ TEST_CASE("vindex: there and back again", "[feature_index]") {
   }
 }
 
-TEST_CASE("vindex: what is not read is refused by its place", "[feature_index]") {
+TEST_CASE("vindex: what is not read is refused, with where it is", "[feature_index]") {
   const temporary_folder folder;
   build_feature_index(shared("models/stories260k/stories260K-f32.gguf"), folder / "own");
   export_vindex(feature_index::open(folder / "own"), folder / "larql");
@@ -114,7 +114,7 @@ TEST_CASE("vindex: what is not read is refused by its place", "[feature_index]")
   refused(with("/num_layers", 4), "layers[4].layer: expected each layer under 4 once");
   refused(with("/checksums/up_features.bin", "00"), "up_features.bin: SHA-256: expected 00, found");
 
-  // In another order of layers the places count, not the order.
+  // In another order of layers the offsets count, not the order.
   auto turned = sound;
   std::reverse(turned["layers"].begin(), turned["layers"].end());
   write_text(folder / "larql/index.json", turned.dump());

@@ -260,7 +260,7 @@ TEST_CASE("user-defined tokens are found without being asked for, also across sp
   CHECK(tokens.decode(ids{first}) == "  ");
 }
 
-TEST_CASE("time is linear for long texts without a place to cut", "[speed]") {
+TEST_CASE("time is linear for long texts that cannot be cut", "[speed]") {
   for (const bool sentences : {false, true}) {
     const tokenizer tokens(sentences ? small_sentencepiece() : small_byte_level());
     for (const std::string& unit :

@@ -84,9 +84,9 @@ TEST_CASE("cache_layout: codes and factors of a coded cache have bytes of their 
         for (std::uint32_t head = 0; head < heads; ++head)
           for (std::uint32_t at = 0; at < context; ++at)
             for (std::uint32_t chunk = 0; chunk < head_dim / 8; ++chunk) {
-              const coded_offsets place = cache_offsets(type, is_value, head, at, chunk, head_dim, context);
-              for (std::uint64_t i = 0; i < bits; ++i) ++used.at(place.codes + i);
-              if (chunk % 4 == 0) ++used.at(place.factor), ++used.at(place.factor + 1);
+              const coded_offsets offsets = cache_offsets(type, is_value, head, at, chunk, head_dim, context);
+              for (std::uint64_t i = 0; i < bits; ++i) ++used.at(offsets.codes + i);
+              if (chunk % 4 == 0) ++used.at(offsets.factor), ++used.at(offsets.factor + 1);
             }
         CHECK(*std::max_element(used.begin(), used.end()) == 1);
         CHECK(static_cast<std::size_t>(std::count(used.begin(), used.end(), 1)) ==

@@ -41,13 +41,14 @@ TEST_CASE("embed: rows of positions and of kinds of text are added") {
   const std::uint32_t kinds = GENERATE(0u, 1u, 2u), second = GENERATE(0u, 8u);
   const bool placed = GENERATE(false, true);
   const auto table = random_weight(random, kernels::codec::f32, kernels::row_order::plain(vocab), width);
-  const auto places = random.floats(positions * width, -2, 2), of_kinds = random.floats(2 * width, -2, 2);
+  const auto of_positions = random.floats(positions * width, -2, 2), of_kinds = random.floats(2 * width, -2, 2);
   auto state = fresh_state(6, max_tokens, max_tokens, context);  // the last tokens are after the last position
   state[kernels::state::second_text] = second;
   for (std::uint32_t t = 0; t < max_tokens; ++t) state[kernels::state::tokens + t] = 7 * t;
   std::vector<float> expected(std::size_t{max_tokens} * width);
-  const auto table_buffer = on.filled(table), state_buffer = on.filled(state), place_buffer = on.filled(places),
-             kind_buffer = on.filled(of_kinds), output = on.poisoned(expected.size() * 4);
+  const auto table_buffer = on.filled(table), state_buffer = on.filled(state),
+             position_buffer = on.filled(of_positions), kind_buffer = on.filled(of_kinds),
+             output = on.poisoned(expected.size() * 4);
   on.run(kernels::kernel::embed, 1,
          {{"width", width},
           {"vocab_size", vocab},
@@ -59,16 +60,16 @@ TEST_CASE("embed: rows of positions and of kinds of text are added") {
          {{"table", &table_buffer},
           {"output", &output},
           {"state", &state_buffer},
-          {"position_table", &place_buffer},
+          {"position_table", &position_buffer},
           {"kind_table", &kind_buffer}},
          {1, max_tokens, 1});
   reference::embed(table, kernels::codec::f32, vocab, width, max_tokens, context, state, expected, 0,
-                   placed ? std::span<const float>(places) : std::span<const float>(),
+                   placed ? std::span<const float>(of_positions) : std::span<const float>(),
                    std::span<const float>(of_kinds).first(std::size_t{kinds} * width));
   CHECK(compare(output.read<float>(), expected).bits == 0);
-  const auto row = [&](std::uint32_t t, std::uint32_t kind, std::uint32_t place) {
+  const auto row = [&](std::uint32_t t, std::uint32_t kind, std::uint32_t position) {
     const float x = reference::weight_at(kernels::codec::f32, table, width, 7 * t, 3);
-    return x + (kinds != 0 ? of_kinds[kind * width + 3] : 0) + (placed ? places[place * width + 3] : 0);
+    return x + (kinds != 0 ? of_kinds[kind * width + 3] : 0) + (placed ? of_positions[position * width + 3] : 0);
   };
   CHECK(expected[3] == row(0, 0, 6));
   CHECK(expected[4 * width + 3] == row(4, kinds == 2 && second != 0 ? 1 : 0, 8));

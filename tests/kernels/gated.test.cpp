@@ -54,7 +54,7 @@ TEST_CASE("gated takes a layer's part of what a token has for all layers", "[ker
   CHECK_SAME(on, out.read<float>(), expected);
 }
 
-TEST_CASE("gated bounds logits in their place, in order and to less than the bound", "[kernels]") {
+TEST_CASE("gated bounds logits where they are, in order and to less than the bound", "[kernels]") {
   kernel_device on;
   constexpr float bound = 12;
   const shader::activation_function act(shader::softcap{});

@@ -188,7 +188,7 @@ TEST_CASE("screened head: ties, rows that differ in the last bit, and rows that 
   auto values = random.floats(std::size_t{rows} * columns, -0.25f, 0.25f);
   const auto row = [&](std::uint32_t r) { return std::span(values).subspan(std::size_t{r} * columns, columns); };
   const auto solve = [&] { return problem(columns, kernels::element::f16, input, norm, values); };
-  // The largest logit at once at three places, and neighbours of it that are a bit apart.
+  // The largest logit at once at three indices, and neighbours of it that are a bit apart.
   const auto best = [&] {
     const auto logits = solve().logits();
     return static_cast<std::uint32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());

@@ -12,7 +12,7 @@
 
 #include "intaglio/kernels/check_interfaces.hpp"
 #include "kernels/tiny_module.hpp"
-#include "places.hpp"
+#include "paths.hpp"
 
 namespace {
 

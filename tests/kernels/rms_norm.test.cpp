@@ -9,7 +9,7 @@
 using namespace intaglio;
 using namespace intaglio::testing;
 
-TEST_CASE("rms_norm, centered: LayerNorm of the tokens of the pass, in their place, with a bias and without") {
+TEST_CASE("rms_norm, centered: LayerNorm of the tokens of the pass, where they are, with a bias and without") {
   kernel_device on;
   const std::uint32_t centered = GENERATE(1u, 2u);
   const std::uint32_t width = GENERATE(4u, 64u, 172u, 2560u), tokens = 2, room = 3;

@@ -68,7 +68,7 @@ bool valid(const std::vector<std::uint32_t>& words) {
 
 }  // namespace
 
-TEST_CASE("kernels that gate, and no others, mark the activation's place", "[kernels]") {
+TEST_CASE("kernels that gate, and no others, mark the activation", "[kernels]") {
   for (const kernels::variant which : all_variants()) {
     const auto words = words_of(runtime::modules_of<>(which).spirv);
     const bool gates = std::ranges::find(gating, kernels::kernel_of(which)) != std::end(gating);

@@ -115,7 +115,7 @@ TEST_CASE("turn: heads biased, normalised and rotated, keys and values in their 
     std::vector<std::byte> values(kernels::value_cache_bytes(shape.cache_element, shape.kv_heads, d, shape.context),
                                   poison);
     std::vector<float> expected(std::size_t{tokens} * q_size);
-    // Stacked: k and v stand after q in each row, so that three places of one value are given as three values.
+    // Stacked: k and v stand after q in each row, so that three ranges of one value are given as three values.
     reference::turn_inputs in{{x[0], x[1], x[2]}};
     if (is_stacked)
       in.qkv = {x[0], std::span<const float>(x[0]).subspan(q_size),
@@ -194,7 +194,7 @@ TEST_CASE("norm_add: heads for themselves, or the sum times a number after the n
   CHECK_SAME(on, out.read<float>(), expected);
 }
 
-TEST_CASE("norm_add: a bias in the place of the norm, of one input and of one in parts") {
+TEST_CASE("norm_add: a bias instead of the norm, of one input and of one in parts") {
   kernel_device on;
   on.fixed_width = GENERATE(true, false);
   const std::uint32_t width = GENERATE(64u, 172u, 2560u), parts = GENERATE(1u, 4u), room = 3,

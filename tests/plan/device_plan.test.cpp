@@ -250,12 +250,12 @@ TEST_CASE(
         const kernels::batch_tile by = kernels::ternary_fragment_tile(rows, columns, tokens);
         check(by, by.subgroups * 32 / by.rows, columns % 128 == 0 ? 128 : 64);
       }
-  // Each place of 128 columns once.
+  // Each range of 128 columns once.
   for (const auto order : {kernels::f16_order::octets, kernels::f16_order::blocks}) {
     std::vector<bool> taken(256);
-    for (std::size_t place = 0; place < taken.size(); ++place) {
-      const std::size_t to = kernels::fragment_index(order, place);
-      REQUIRE(to / 128 == place / 128);
+    for (std::size_t from = 0; from < taken.size(); ++from) {
+      const std::size_t to = kernels::fragment_index(order, from);
+      REQUIRE(to / 128 == from / 128);
       CHECK_FALSE(taken[to]);
       taken[to] = true;
     }

@@ -90,7 +90,7 @@ constexpr decoder_config wordy_config = [] {
 constexpr const plan::table& wordy = plan::engraved<models::bitnet_b158<wordy_config>, plan::profiles::cpu>::table;
 static_assert(story.decode.epilogue.back().subgroups == 1 && wordy.decode.epilogue.back().subgroups == 16);
 
-// A head of its own is one more weight, read in the embedding's place.
+// A head of its own is one more weight, read instead of the embedding.
 constexpr decoder_config untied_config = [] {
   auto c = models::fable_config;
   c.tie_word_embeddings = false;

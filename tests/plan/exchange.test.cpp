@@ -14,7 +14,7 @@
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
-#include "places.hpp"
+#include "paths.hpp"
 #include "plan/resident_batch.hpp"
 #include "plan/shader_constants.hpp"
 
@@ -158,7 +158,7 @@ void check_order(const plan::table& table) {
 }
 
 /// Names of a shader's ranges in their order, those under `normed` alone or not.
-std::vector<std::string> places_of(const std::string& shader, bool normed) {
+std::vector<std::string> names_of(const std::string& shader, bool normed) {
   std::ifstream file(in_source("shaders/" + shader));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const std::size_t from = text.find("in bytes from its `exchange`");
@@ -168,12 +168,12 @@ std::vector<std::string> places_of(const std::string& shader, bool normed) {
   if (const auto other = block.find("#else"); other != std::string::npos)
     block = normed ? block.substr(0, other) : block.substr(0, block.find("#ifdef")) + block.substr(other);
   std::vector<std::string> out;
-  const std::regex place("(\\w+)_at = ");
-  for (std::sregex_iterator each(block.begin(), block.end(), place), none; each != none; ++each)
+  const std::regex offset("(\\w+)_at = ");
+  for (std::sregex_iterator each(block.begin(), block.end(), offset), none; each != none; ++each)
     out.push_back((*each)[1]);
   return out;
 }
-/// The offsets of the plan's places are those that the shader computes from the same constants.
+/// The offsets of the plan's values are those that the shader computes from the same constants.
 void check_offsets(const plan::planned& made, const std::string& shader, bool normed) {
   const plan::dispatch& all = made.table().resident_batch.resident[0];
   CAPTURE(shader, normed);
@@ -208,7 +208,7 @@ TEST_CASE("what a token's workgroups exchange is proven", "[plan][resident]") {
   for (const plan::table* whole : {&bitnet.table(), &mistral.table()}) {
     check_waits(*whole, &plan::table::resident_decode);
     check_order(*whole);
-    // Two values in one place, and in each other's.
+    // Two values at one offset, and at each other's.
     for (std::size_t n = kernels::layers_coded::first_exchanged; n < kernels::layers_coded::last_exchanged; ++n) {
       CAPTURE(n);
       const auto follows = ContainsSubstring("to be written by a step that follows");
@@ -240,11 +240,11 @@ TEST_CASE("what a batch's workgroups exchange is proven, in the shader's order a
     names.resize(names.size() - count);
     return names;
   };
-  CHECK(names_of(rows_normed) == places_of("layers_rows.comp", true));
-  CHECK(names_of(few) == without(places_of("layers_rows.comp", false), 2));  // squares of norms after sublayers
-  CHECK(names_of(batch_normed) == places_of("layers_batch.comp", true));
-  CHECK(names_of(many) == places_of("layers_batch.comp", false));
-  CHECK(names_of(ternary) == places_of("layers_ternary_rows.comp", false));
+  CHECK(names_of(rows_normed) == names_of("layers_rows.comp", true));
+  CHECK(names_of(few) == without(names_of("layers_rows.comp", false), 2));  // squares of norms after sublayers
+  CHECK(names_of(batch_normed) == names_of("layers_batch.comp", true));
+  CHECK(names_of(many) == names_of("layers_batch.comp", false));
+  CHECK(names_of(ternary) == names_of("layers_ternary_rows.comp", false));
   check_offsets(rows_normed, "layers_rows.comp", true);
   check_offsets(few, "layers_rows.comp", false);
   check_offsets(batch_normed, "layers_batch.comp", true);

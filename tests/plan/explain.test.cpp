@@ -12,7 +12,7 @@
 
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/plan/engrave.hpp"
-#include "places.hpp"
+#include "paths.hpp"
 
 using namespace intaglio;
 

@@ -78,7 +78,7 @@ TEST_CASE("keep_traces: one dispatch more after the layers, and what it reads of
 }
 
 TEST_CASE(
-    "keep_traces: of a sparse walk the choice; of both kinds of Gemma 3's layers in one place; of BitNet the values "
+    "keep_traces: of a sparse walk the choice; of both kinds of Gemma 3's layers in one range; of BitNet the values "
     "after its norm") {
   const plan::profile& cpu = plan::profiles::cpu;
   const auto sparse = plan::planned::of<stories<graph::traced_walk<20, 16>::ffn>>(cpu, 64);

@@ -190,7 +190,7 @@ TEST_CASE("what workgroups wait for is written once, before it is waited for, an
     const auto spin_limit = kernels::layers_coded_interface.specialization_index("spin_limit");
     for (const std::uint32_t turns : {0u, ~0u})
       refused([&](auto&, auto& resident) { resident[0].specialization[spin_limit] = turns; }, "expected waits of 1 to");
-    // Two values in one place, and in each other's.
+    // Two values at one offset, and at each other's.
     for (std::size_t n = kernels::layers_coded::first_exchanged; n < kernels::layers_coded::last_exchanged; ++n) {
       CAPTURE(n);
       refused([&](auto& arguments, auto&) { arguments[n + 1] = arguments[n]; }, "to be written by a step that follows");
@@ -213,7 +213,7 @@ TEST_CASE("the resident dispatch has layers with experts", "[plan][resident]") {
     CHECK(one.arguments.size() == one.pattern.kinds() * (argument_logits + 1));
     CHECK(one.arguments_of(0)[argument_router].where == plan::region::weight);
     CHECK(plan::variants_used(std::array{&t}).has(kernels::variant::layers_experts));
-    // Two values in each other's place, or in one.
+    // Two values at each other's offset, or at one.
     const std::array exchanged{3u, 4u, 5u, argument_logits, 6u, 7u};
     for (std::size_t n = 0; n + 1 < exchanged.size(); ++n)
       for (const bool swapped : {true, false}) {

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "places.hpp"
+#include "paths.hpp"
 
 /// Constants of a shader and of the files that it includes.
 class shader_constants {

@@ -35,7 +35,7 @@ std::vector<std::byte> values_of(const reference::attention_shape& shape, std::s
   return cache_of(shape, rows, false);
 }
 
-TEST_CASE("keys lie in octets of positions and chunks of channels, each place once", "[law]") {
+TEST_CASE("keys are in octets of positions and chunks of channels, each offset once", "[law]") {
   for (const std::uint32_t context : {1u, 8u, 13u, 40u}) {
     std::vector<int> seen(kernels::key_cache_elements(2, 24, context));
     for (std::uint32_t head = 0; head < 2; ++head)

@@ -38,10 +38,10 @@ TEST_CASE("elements i, i + 1 of one lane meet before other lanes") {
 TEST_CASE("a norm sums quads, then blocks of 128, then every 32nd block, then those") {
   // Squares of 2^-12 are lost beside 1 alone, not as a pair.
   constexpr std::size_t width = 128 * 40;
-  const auto found = [](std::initializer_list<std::size_t> places) {
+  const auto found = [](std::initializer_list<std::size_t> indices) {
     std::vector<float> x(width);
     x[0] = 1.0f;
-    for (const std::size_t place : places) x[place] = 0x1p-12f;
+    for (const std::size_t index : indices) x[index] = 0x1p-12f;
     return reference::inverse_rms(x, 0.0f);
   };
   const auto expected = [](float sum) { return 1.0f / std::sqrt(sum / static_cast<float>(width)); };

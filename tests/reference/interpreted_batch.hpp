@@ -104,13 +104,13 @@ class batch_both_ways {
   void each_half(std::uint32_t slot, std::uint32_t position, Visit visit) const {
     const decoder_config& c = *table_.config;
     const std::uint32_t page_size = table_.shape.page_size, context = table_.context, all = pool_positions(),
-                        place = page(slot, position / page_size) * page_size + position % page_size;
+                        position_of_page = page(slot, position / page_size) * page_size + position % page_size;
     for (std::uint32_t head = 0; head < c.num_key_value_heads; ++head)
       for (std::uint32_t channel = 0; channel < c.head_dim; ++channel) {
         visit(false, 2 * kernels::key_cache_index(head, position, channel, c.head_dim, context),
-              2 * kernels::key_cache_index(head, place, channel, c.head_dim, all));
+              2 * kernels::key_cache_index(head, position_of_page, channel, c.head_dim, all));
         visit(true, 2 * kernels::value_cache_index(head, position, channel, c.head_dim, context),
-              2 * kernels::value_cache_index(head, place, channel, c.head_dim, all));
+              2 * kernels::value_cache_index(head, position_of_page, channel, c.head_dim, all));
       }
   }
   /// Halves from -2 to 2 in all positions of all sessions.

@@ -138,7 +138,7 @@ TEST_CASE("all layers of f16 in another sequence have the chain's bits", "[refer
         kernels::constants_of<kernels::layers_kernel>(made.table().resident_decode.resident[0].specialization);
     CHECK(c.ffns_before == before);
     CHECK(c.ffns_after == after);
-    // What a further FFN exchanges is proven too: a value in the place of another one is seen.
+    // What a further FFN exchanges is proven too: a value at the offset of another is seen.
     const plan::sequence& one = made.table().resident_decode;
     REQUIRE(one.arguments.size() == kernels::layers_kernel::argument_count(c));
     for (std::size_t n = kernels::layers::argument_count; n < one.arguments.size();

@@ -179,7 +179,7 @@ TEST_CASE("the draw is a function of seed and position") {
 
 TEST_CASE("only what the filters leave is drawn") {
   const sampling s{.temperature = 5, .top_p = 0.6f, .seed = 3};
-  for (std::uint32_t place = 0; place < 100; ++place) CHECK(reference::choose(halves, {}, s, place) < 2);
+  for (std::uint32_t position = 0; position < 100; ++position) CHECK(reference::choose(halves, {}, s, position) < 2);
 }
 
 TEST_CASE("the kernel moves state, history and ring on") {

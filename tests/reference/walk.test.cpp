@@ -101,7 +101,7 @@ TEST_CASE("walk: LARQL's own numbers") {
     expect_near(sparse_walk(layer.view(), act, row(0), 4), model["walk_sparse_top4_row0_L0_with_override"]);
     CHECK(full_walk(layer.view(), act, row(0)) != before);
     layer.down = old;
-    // A feature that is put in the place of another, and one that is taken out: both for all rows (LARQL's batches did
+    // A feature that is put instead of another, and one that is taken out: both for all rows (LARQL's batches did
     // not see it).
     std::ranges::copy(made(8, 555, 4), layer.gate.begin() + 3 * 8);
     expect_nearest(nearest_features(gate_scores(layer.gate, row(0)), 5),

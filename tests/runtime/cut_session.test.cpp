@@ -54,9 +54,9 @@ class read_ranges {
     std::array<std::uint64_t, 3> out{};
     int depth = 0;
     std::uint64_t at = from;
-    for (const auto& [place, step] : borders) {
-      out[static_cast<std::size_t>((std::min)(depth, 2))] += place - at;
-      at = place, depth += step;
+    for (const auto& [index, step] : borders) {
+      out[static_cast<std::size_t>((std::min)(depth, 2))] += index - at;
+      at = index, depth += step;
     }
     out[0] += to - at;
     return out;

@@ -4,7 +4,7 @@
   gemma4_mixture.py CONFORMANCE2 GEMMA4D_FOLDER OUT
 
 It is the conformance set's gemma4d-tiny with made-up experts. The forward pass is the set's own (reference2.py), with
-what transformers' modeling_gemma4.py has in the place of an FFN where enable_moe_block is true.
+what transformers' modeling_gemma4.py has instead of an FFN where enable_moe_block is true.
 """
 import json
 import os

@@ -69,7 +69,7 @@ TEST_CASE("models with latent attention are computed in blocks, from older files
   const std::string model = GENERATE("v2_lite", "flash");
   const std::string form = GENERATE("old", "converted");
   INFO(model << " " << form);
-  const temporary_folder place;
+  const temporary_folder folder;
   if (form == "old") {  // keys in blocks along the latent vector
     gguf_image image = gguf_image::of(made() / model / "old.gguf");
     for (gguf_image::tensor& tensor : image.tensors) {
@@ -80,13 +80,13 @@ TEST_CASE("models with latent attention are computed in blocks, from older files
       tensor.data.resize(static_cast<std::size_t>(io::row_bytes(dtype::q8_0, values.size())));
       io::encode_row(dtype::q8_0, values, tensor.data);
     }
-    write_bytes(place / "model.gguf", image.build());
+    write_bytes(folder / "model.gguf", image.build());
   } else {
     io::convert_options options;
     options.codec = dtype::q8_0;
-    io::convert(made() / model, place / "model.gguf", options);
+    io::convert(made() / model, folder / "model.gguf", options);
   }
-  const io::checkpoint file = io::checkpoint::open(place / "model.gguf");
+  const io::checkpoint file = io::checkpoint::open(folder / "model.gguf");
   const plan::planned plan =
       families::planned_of(file.config(), families::types_of(file).types, model, plan::profiles::cpu, 128);
   CHECK(plan::verify(plan.table()).empty());

@@ -113,7 +113,7 @@ TEST_CASE("loading takes a bounded amount of host memory, far below the model's 
     const std::uint64_t peak = status("VmHWM"), device = on.device.counters().allocated_bytes - taken_before;
     CHECK(reports > 10);
     CHECK(device > (std::uint64_t{180} << 20));
-    // of a packed file 96 MiB of places to copy from, of others two of 16 MiB and what threads repack in
+    // of a packed file 96 MiB of parts to copy from, of others two of 16 MiB and what threads repack in
     CHECK(peak < before + device + (std::uint64_t{staged && model == &packed ? 112u : 64u} << 20));
   }
 }

@@ -98,7 +98,7 @@ TEST_CASE("an upload of any shape gives the same weights and reports its progres
       }
 }
 
-TEST_CASE("a packed file that is cut or changed while it is uploaded is an error that names the place", "[packed]") {
+TEST_CASE("a packed file that is cut or changed while it is uploaded is an error that names the offset", "[packed]") {
   const checked_device on;
   for (const bool staged : {true, false})
     for (const bool cut : {true, false}) {
@@ -108,13 +108,13 @@ TEST_CASE("a packed file that is cut or changed while it is uploaded is an error
       const auto split = runtime::split_weights(fable_table());
       const std::uint64_t before = on.device.counters().allocated_bytes;
       const io::packed_weight& last = from.packed()->weights.back();
-      const std::uint64_t place = last.offset + (last.copies - 1) * last.step();
+      const std::uint64_t offset = last.offset + (last.copies - 1) * last.step();
       const auto harm = [&](const runtime::load_progress& at) {
         if (at.bytes_done != 0) return;
-        if (cut) std::filesystem::resize_file(made.path, place + 1);
+        if (cut) std::filesystem::resize_file(made.path, offset + 1);
         else
           std::fstream(made.path, std::ios::in | std::ios::out | std::ios::binary)
-              .seekp(static_cast<std::streamoff>(place))
+              .seekp(static_cast<std::streamoff>(offset))
               .put('x')
               .put('y');
       };
@@ -124,7 +124,7 @@ TEST_CASE("a packed file that is cut or changed while it is uploaded is an error
         FAIL("damaged weights were uploaded");
       } catch (const file_error& caught) {
         CHECK_THAT(caught.what(), ContainsSubstring(cut ? "the file was cut while it was being read" : "checksum of "));
-        CHECK(caught.offset() >= place - place % 256);
+        CHECK(caught.offset() >= offset - offset % 256);
       }
       CHECK(on.device.counters().allocated_bytes == before);
     }

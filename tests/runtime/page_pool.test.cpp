@@ -38,7 +38,7 @@ TEST_CASE("page pool: what a prompt filled is found by who begins alike, but for
   CHECK(pool.take(ids, 12)->shared == 2);  // remembered without users
 }
 
-TEST_CASE("page pool: pages that were written meanwhile take the place of those not yet written") {
+TEST_CASE("page pool: pages that were written meanwhile replace those not yet written") {
   page_pool pool(6, 4);
   const auto ids = counted(10);
   auto a = pool.take(ids, 10), b = pool.take(ids, 10);

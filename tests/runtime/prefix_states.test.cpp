@@ -18,11 +18,11 @@ TEST_CASE("a sequence goes on from the copy after the most of its pages; unused 
   const auto of_first = states.newest(std::array<std::uint64_t, 2>{11, 12});
   REQUIRE(of_first);
   CHECK((of_first->pages == 1 && of_first->index == first));
-  // The first was used last: a third one takes the place of the second.
+  // The first was used last: a third one replaces the second.
   CHECK(states.put(20) == second);
   CHECK((states.has(11) && states.has(20) && !states.has(13)));
   CHECK(states.newest(pages)->index == first);
-  // Made anew it stays where it is; forgotten it leaves its place to the next.
+  // Made anew it stays where it is; forgotten it leaves its slot to the next.
   CHECK(states.put(20) == second);
   states.forget(11);
   CHECK_FALSE(states.newest(pages));

@@ -146,7 +146,7 @@ TEST_CASE("prompt lookup: text that is said again goes on after a replaced token
   const std::vector<std::int32_t> none;
   CHECK(find({1}) == none);  // nothing was said again yet
   CHECK(find({1, 2, 3, 4}) == std::vector{5, 6, 7});
-  CHECK(find({1, 2, 3, 4, 30}) == std::vector{6, 7, 8});         // in the place of 5
+  CHECK(find({1, 2, 3, 4, 30}) == std::vector{6, 7, 8});         // instead of 5
   CHECK(find({1, 2, 3, 4, 30, 6}) == none);                      // one token that is the same is too little
   CHECK(find({1, 2, 3, 4, 30, 6, 7}) == std::vector{8, 9, 50});  // an n-gram
   CHECK(find({1, 2, 3, 4, 30, 6, 7, 31}) == none);               // too few after the one before

@@ -143,8 +143,8 @@ struct witness {
   }
 };
 
-/// Places that no device has: recording reads none of them.
-runtime::address_table places(const plan::table& of) {
+/// Addresses that no device has: recording reads none of them.
+runtime::address_table addresses_of(const plan::table& of) {
   const std::uint64_t far_apart = std::uint64_t{1} << 40;
   runtime::address_table out;
   out.arena = 1 * far_apart, out.state = 2 * far_apart, out.ring = 3 * far_apart, out.arguments = 4 * far_apart;
@@ -274,7 +274,7 @@ TEST_CASE("what is recorded is what was proven, dispatch for dispatch, on every 
                                    &second.table(), &encoder.table(), &hybrid.table()})
     for (const plan::device_class& of : runtime::usable_classes(on.device)) {
       const plan::device_plan plan(*table, of);
-      const runtime::address_table addresses = places(plan.table());
+      const runtime::address_table addresses = addresses_of(plan.table());
       runtime::kernel_set kernels(on.device);
       for (const auto which : plan::verified_sequences)
         for (const plan::sequence* each : plan.all_of(which)) {
@@ -321,7 +321,7 @@ TEST_CASE("what is recorded is compared with the plan in every session: module, 
   const checked_device on;
   const plan::device_plan plan(bitnet_tiny_portable_table(), gpu_class(on.device));
   const plan::sequence& decode = plan.table().decode;
-  const runtime::address_table addresses = places(plan.table());
+  const runtime::address_table addresses = addresses_of(plan.table());
   runtime::kernel_set kernels(on.device);
   kernels.add(std::array{&decode}, nullptr);
   const runtime::recorded_sequence made =

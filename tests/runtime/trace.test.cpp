@@ -193,8 +193,7 @@ TEST_CASE("trace_ring: each token once, those that nobody took counted, those th
   CHECK(first.tokens[1].token == 71);
   CHECK(first.tokens[1].layers[0] == std::vector<fired_feature>{{6, 1.f, 2.f, -1.f}, {5, 1.f, 1.f, 1.f}});
   CHECK(taken(9) == std::pair(list{}, std::uint64_t{0}));
-  for (std::uint32_t p = 3; p < 7; ++p)
-    ring.submitted(p), write(p, 70 + p);  // 6 takes the place of 2, which is still on its way
+  for (std::uint32_t p = 3; p < 7; ++p) ring.submitted(p), write(p, 70 + p);  // 6 replaces 2, which is still on its way
   ring.completed(5);
   CHECK(taken(6) == std::pair(list{3, 4, 5}, std::uint64_t{1}));
   ring.forget(6);

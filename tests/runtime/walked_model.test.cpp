@@ -181,9 +181,9 @@ TEST_CASE("walked model: a fact put into fable, folded, and taken out again", "[
   const std::uint32_t layer = 4;
   const auto rows =
       runtime::association(model, layer, runtime::gate_inputs(model, prompt, layer), name, original.front());
-  const std::uint32_t place = runtime::loudest_feature(fable.file, layer);
-  fable.patch.apply({io::feature_edit::remove, layer, place, {}});
-  fable.patch.apply({io::feature_edit::insert, layer, place, rows});
+  const std::uint32_t feature = runtime::loudest_feature(fable.file, layer);
+  fable.patch.apply({io::feature_edit::remove, layer, feature, {}});
+  fable.patch.apply({io::feature_edit::insert, layer, feature, rows});
   const reference::walk_choice exact{.active_only = true};
   const auto changed = continued(model, prompt, 4);
   CHECK(changed.front() == name);
@@ -196,8 +196,8 @@ TEST_CASE("walked model: a fact put into fable, folded, and taken out again", "[
   runtime::walked_model dense(fable_table(), folded, again);
   CHECK(logits(dense, prompt, nullptr) == logits(model, prompt, &exact));
 
-  fable.patch.apply({io::feature_edit::remove, layer, place, {}});
-  fable.patch.apply({io::feature_edit::restore, layer, place, {}});
+  fable.patch.apply({io::feature_edit::remove, layer, feature, {}});
+  fable.patch.apply({io::feature_edit::restore, layer, feature, {}});
   CHECK(continued(model, prompt, 4) == original);
   // Vectors that are no codes, and a new feature beside those that the norm knows.
   auto loose = rows;

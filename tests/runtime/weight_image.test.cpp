@@ -48,7 +48,7 @@ TEST_CASE("codecs without a file in conformance2 are loaded; scales that are no 
   const dtype type = GENERATE(dtype::iq2_xxs, dtype::iq2_xs, dtype::iq2_s, dtype::iq3_xxs, dtype::iq3_s, dtype::iq1_s,
                               dtype::iq1_m, dtype::nvfp4, dtype::q1_0, dtype::q2_0);
   INFO(name(type));
-  // The matrices of a file in Q2_K, with blocks of the codec in their place.
+  // The matrices of a file in Q2_K, with blocks of the codec instead.
   gguf_image image =
       gguf_image::of(conformance("qwen3-tiny", "conformance2", "confgen2.py") / "gguf/qwen3-tiny-q2_k.gguf");
   const std::string blocks = testing::codec_vectors(name(type)).blocks;

@@ -60,7 +60,7 @@ TEST_CASE("a budget takes all weights but FFNs and as many layers' FFNs as fit, 
                        MessageMatches(ContainsSubstring("all but the FFNs")));
 }
 
-TEST_CASE("weights of a budget are those of none, each in a buffer of its place", "[runtime][weight_memory]") {
+TEST_CASE("weights of a budget are those of none, each in a buffer of its memory", "[runtime][weight_memory]") {
   const checked_device on;
   const plan::table& table = fable_table();
   const auto from = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));

@@ -189,7 +189,7 @@ for (const [attribute, words] of [['', /^No summary: model: expected one of/], [
 }
 await widget.close();
 
-// A server with one model in its place: conversations of the others go on with it.
+// A server with one model on its port: conversations of the others go on with it.
 check(await server.stop() === 0, 'exit code');
 server = await start('--port', String(server.port));
 await page.waitForFunction(

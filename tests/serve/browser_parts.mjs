@@ -46,12 +46,12 @@ export function pdf(...texts) {
         `<< /Length ${drawn.length} >>\nstream\n${drawn}\nendstream`);
   }
   let out = '%PDF-1.4\n';
-  const places = objects.map((each, i) => {
+  const offsets = objects.map((each, i) => {
     const at = out.length;
     out += `${i + 1} 0 obj\n${each}\nendobj\n`;
     return at;
   });
-  const table = places.map(at => String(at).padStart(10, '0') + ' 00000 n \n').join('');
+  const table = offsets.map(at => String(at).padStart(10, '0') + ' 00000 n \n').join('');
   return Buffer.from(
       out + `xref\n0 ${objects.length + 1}\n0000000000 65535 f \n${table}` +
       `trailer\n<< /Size ${objects.length + 1} /Root 1 0 R >>\nstartxref\n${out.length}\n%%EOF\n`);

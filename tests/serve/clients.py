@@ -30,7 +30,7 @@ class Mouse(pydantic.BaseModel):
 
 
 def weather(city: typing.Annotated[str, pydantic.Field(max_length=8)], unit: typing.Literal["C", "F"]) -> str:
-    """Weather of a place."""
+    """Weather of a town."""
     return f"21 {unit} in {city}"
 
 

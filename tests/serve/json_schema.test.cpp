@@ -30,8 +30,8 @@ bool differ(const json& a, const json& b, std::mt19937& random) {
   return false;
 }
 
-/// A schema in each place that a schema may stand in.
-std::vector<std::pair<std::string, std::function<json(const json&)>>> places() {
+/// A schema of each kind that holds another schema.
+std::vector<std::pair<std::string, std::function<json(const json&)>>> holders() {
   const auto in = [](const char* outer) {
     return [outer](const json& inner) {
       const std::string text = outer, mark = "\"HERE\"";
@@ -131,18 +131,18 @@ TEST_CASE("no word of a schema is dropped, wherever it stands") {
   std::mt19937 random(11);
   std::set<std::string> words;
   int pairs = 0;
-  for (const auto& [place, in] : places()) {
+  for (const auto& [holder, in] : holders()) {
     for (const std::string& text : wordy) {
       const json whole = read(text);
       // Some values of a list say no more than others beside these words.
-      if (place == "allOf beside") continue;
+      if (holder == "allOf beside") continue;
       for (const auto& [word, inside] : whole.items()) {
         words.insert(word);
         json less = whole;
         less.erase(word);
         // A word of one type alone says that it is this type, as `type` does.
         if (word == "type" && less.size() != 0 && inside.is_string()) continue;
-        INFO(place << ": " << text << " without " << word);
+        INFO(holder << ": " << text << " without " << word);
         CHECK(differ(in(whole), in(less), random));
         ++pairs;
       }
@@ -153,7 +153,7 @@ TEST_CASE("no word of a schema is dropped, wherever it stands") {
 }
 
 TEST_CASE("enumerated values are checked against every other keyword") {
-  const auto beside = places()[13];
+  const auto beside = holders()[13];
   REQUIRE(beside.first == "allOf beside");
   const auto kept = [&](const char* schema) {
     std::string out;
@@ -207,7 +207,7 @@ TEST_CASE("alternatives of oneOf have to exclude each other") {
   }
 }
 
-TEST_CASE("words that are not known are refused with their place") {
+TEST_CASE("words that are not known are refused with their path") {
   const auto refusal = [](const char* schema) -> std::string {
     try {
       form_of(schema);
@@ -221,9 +221,9 @@ TEST_CASE("words that are not known are refused with their place") {
   for (const char* const word :
        {"not", "if", "then", "contains", "dependentRequired", "unevaluatedProperties", "nullable", "minimun", "Pattern",
         "additionalItems", "x-order", "$dynamicRef", "enums", "optional", "discriminator", "contentMediaType"})
-    for (const auto& [place, in] : places()) {
+    for (const auto& [holder, in] : holders()) {
       const std::string text = refusal(json_text(in(json{{word, json::object()}})).c_str());
-      INFO(place << ' ' << word << ": " << text);
+      INFO(holder << ' ' << word << ": " << text);
       CHECK(has(text, ("'" + std::string(word) + "'").c_str()));
     }
   CHECK(has(refusal(R"({"type":"object","properties":{"a":{"type":"string","format":"phone"}}})"),

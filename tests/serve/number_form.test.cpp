@@ -19,7 +19,7 @@ TEST_CASE("decimals are what JSON says") {
   CHECK(order("1e300", "1e301") == -1);
   CHECK(decimal::of(json(0.1)).digits == "1");
   CHECK(decimal::of(json(9007199254740991)).digits == "9007199254740991");
-  CHECK(decimal::of(json(-2.5e-3)).places() == 4);
+  CHECK(decimal::of(json(-2.5e-3)).decimals() == 4);
 }
 
 TEST_CASE("numbers of a range, with a step, are exactly those") {

@@ -30,11 +30,11 @@ def pdf(*texts, pages=1):
         *drawings,
         *leaves,
     ]
-    out, places = "%PDF-1.4\n", []
+    out, offsets = "%PDF-1.4\n", []
     for i, each in enumerate(objects):
-        places.append(len(out))
+        offsets.append(len(out))
         out += f"{i + 1} 0 obj\n{each}\nendobj\n"
-    table = "".join(f"{at:010} 00000 n \n" for at in places)
+    table = "".join(f"{at:010} 00000 n \n" for at in offsets)
     size = len(objects) + 1
     return (
         f"{out}xref\n0 {size}\n0000000000 65535 f \n{table}"

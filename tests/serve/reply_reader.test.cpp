@@ -283,7 +283,7 @@ TEST_CASE("a form follows a thought", "[reply]") {
   for (const char* const bad : {"", "<think>hm", "<think>hm</think>", "hm", "{\"b\""}) CHECK_FALSE(fits(form, bad));
 }
 
-TEST_CASE("parameters that cannot be promised are refused at their place", "[reply]") {
+TEST_CASE("parameters that cannot be promised are refused by their path", "[reply]") {
   const auto refused = [](const char* schema) {
     try {
       check_parameters({"f", "", parse_json(schema, {}), "tools[0].function.parameters"});

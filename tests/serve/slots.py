@@ -125,7 +125,7 @@ for status, path, body in (
 ):
     check.equal(other.ask("POST", path, body)[0], status, path)
 os.mkdir(os.path.join(folder, "taken"))
-check.equal(act(other, 0, "save", {"filename": "taken"})[0], 500, "a folder is in the place")
+check.equal(act(other, 0, "save", {"filename": "taken"})[0], 500, "a folder has the name")
 check(ask(other, story)["choices"][0]["text"] == first["choices"][0]["text"], "it goes on")
 check.equal(
     sorted(os.listdir(folder)), ["alien.bin", "cut.bin", "flipped.bin", "fox.bin", "taken"], "no other files are left"

@@ -41,7 +41,7 @@ weather = {
     "type": "function",
     "function": {
         "name": "get_weather",
-        "description": "Weather of a place.",
+        "description": "Weather of a town.",
         "parameters": {
             "type": "object",
             "properties": {

@@ -28,7 +28,7 @@ with tempfile.TemporaryDirectory() as folder:
             "shape of a walk",
         )
         check.equal(walk["predictions"][0]["token"], " time", "a walk")
-        # The walk is the CPU's arithmetic: equal to the fourth place but for its rounding.
+        # The walk is the CPU's arithmetic: equal to the fourth decimal place but for its rounding.
         for a, b in zip(walk["predictions"], dense["predictions"]):
             check(
                 a["token"] == b["token"] and abs(a["probability"] - b["probability"]) <= 2e-4,

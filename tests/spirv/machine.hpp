@@ -74,8 +74,8 @@ class machine : shares {
         its.words = code_->initial, its.own.assign(code_->private_words, 0xdeadbeefu);
         for (const move& each : code_->values_at_start)
           std::copy_n(its.words.data() + each.from, each.words, its.own.data() + each.to);
-        for (const auto& [which, place] : code_->built_ins) {
-          std::uint32_t* to = its.own.data() + place;
+        for (const auto& [which, index] : code_->built_ins) {
+          std::uint32_t* to = its.own.data() + index;
           if (which == built_in_index) to[0] = t;
           else if (which == built_in_subgroup) to[0] = t / subgroup;
           else if (which == built_in_lane) to[0] = t % subgroup;
@@ -184,25 +184,25 @@ class machine : shares {
 
   std::uint64_t address(const std::uint32_t* w) const { return w[0] | std::uint64_t{w[1]} << 32; }
   std::byte* checked(std::uint64_t at, std::size_t bytes) {
-    auto* const place = reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(at));
+    auto* const from = reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(at));
     const auto inside = [&](std::span<std::byte> of) {
-      return place >= of.data() && place + bytes <= of.data() + of.size();
+      return from >= of.data() && from + bytes <= of.data() + of.size();
     };
     if (!inside(last_)) {
-      const auto after = std::upper_bound(memory_.begin(), memory_.end(), place,
+      const auto after = std::upper_bound(memory_.begin(), memory_.end(), from,
                                           [](const std::byte* p, const auto& of) { return p < of.data(); });
       if (after == memory_.begin() || !inside(after[-1]))
         throw std::runtime_error("spirv: an address outside of all memory, of " + std::to_string(bytes) + " bytes");
       last_ = after[-1];
     }
-    return place;
+    return from;
   }
 
-  std::uint32_t* own(workgroup& group, invocation& of, std::uint32_t storage, std::uint32_t place,
+  std::uint32_t* own(workgroup& group, invocation& of, std::uint32_t storage, std::uint32_t index,
                      std::uint32_t words) {
     std::vector<std::uint32_t>& in = storage == storage_workgroup ? group.shared : of.own;
-    if (std::size_t{place} + words > in.size()) throw std::runtime_error("spirv: an index outside of a variable");
-    return in.data() + place;
+    if (std::size_t{index} + words > in.size()) throw std::runtime_error("spirv: an index outside of a variable");
+    return in.data() + index;
   }
   void load(workgroup& group, invocation& of, const instruction& i) {
     std::uint32_t* w = of.words.data();
@@ -267,12 +267,12 @@ class machine : shares {
           if (i.waits) return;
           break;
         case op_atomic_i_add: {
-          std::byte* const place = checked(address(of.words.data() + i.a), 4);
+          std::byte* const at = checked(address(of.words.data() + i.a), 4);
           std::uint32_t before = 0;
-          std::memcpy(&before, place, 4);
+          std::memcpy(&before, at, 4);
           const std::uint32_t after = before + of.words[i.b];
           of.words[i.to] = before;
-          std::memcpy(place, &after, 4);
+          std::memcpy(at, &after, 4);
           break;
         }
         default:

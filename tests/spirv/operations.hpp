@@ -417,7 +417,7 @@ bool knows(const Instruction& of) {
   }
 }
 
-/// One instruction on an invocation's words. @param of lists of places
+/// One instruction on an invocation's words. @param of lists of indices
 template <class Instruction, class Program>
 void compute(const Instruction& i, std::uint32_t* w, const Program& of) {
   std::uint32_t *to = w + i.to, *a = w + i.a, *b = w + i.b, *c = w + i.c;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A compute module of SPIR-V read for tests/spirv/machine.hpp: its constants with those of a pipeline, the types of its
-// values in words, and the instructions of its one function after their operands' places. Blocks that no path of
+// values in words, and the instructions of its one function after their operands' indices. Blocks that no path of
 // constants reaches are left out. Numbers: SPIR-V specification 1.6, section 3. What is not read is refused.
 #pragma once
 
@@ -40,7 +40,7 @@ struct type {
   std::uint32_t stride = 0;                        ///< bytes, of elements
 };
 
-/// An instruction after its operands' places among an invocation's words.
+/// An instruction after its operands' indices among an invocation's words.
 struct instruction {
   std::uint32_t code = 0, words = 0, count = 1;  ///< count: of components
   std::uint32_t to = 0, a = 0, b = 0, c = 0;
@@ -80,9 +80,10 @@ class program {
   std::vector<std::vector<std::uint32_t>> lists;
   std::vector<matrix_shape> products;  ///< of cooperative matrices
   std::vector<move> values_at_start;   ///< what variables of an invocation hold when it begins
-  std::vector<std::uint32_t> initial;  ///< the words of an invocation when it begins: constants and places of variables
+  std::vector<std::uint32_t>
+      initial;  ///< the words of an invocation when it begins: constants and indices of variables
   std::uint32_t private_words = 0, workgroup_words = 0;
-  std::map<std::uint32_t, std::uint32_t> built_ins;  ///< their places among private words
+  std::map<std::uint32_t, std::uint32_t> built_ins;  ///< their indices among private words
 
  private:
   [[noreturn]] static void fail(const std::string& what) { throw std::runtime_error("spirv: " + what); }
@@ -93,7 +94,7 @@ class program {
   }
 
   // Declarations.
-  std::uint32_t place(std::uint32_t id, std::uint32_t type_id) {
+  std::uint32_t index_of(std::uint32_t id, std::uint32_t type_id) {
     type_of_[id] = type_id;
     const std::uint32_t at = static_cast<std::uint32_t>(initial.size());
     initial.resize(at + types_.at(type_id).words);
@@ -168,7 +169,7 @@ class program {
     return found == decorations_.end() ? 0 : found->second;
   }
   void declare_constant(std::uint32_t code_, std::span<const std::uint32_t> w) {
-    const std::uint32_t to = place(w[2], w[1]);
+    const std::uint32_t to = index_of(w[2], w[1]);
     const auto of_pipeline = [&](std::uint32_t otherwise) {
       const auto found = decorations_.find({w[2], decoration_spec_id});
       return found != decorations_.end() && found->second < constants_.size() ? constants_[found->second] : otherwise;
@@ -212,7 +213,7 @@ class program {
     }
   }
   void declare_variable(std::span<const std::uint32_t> w) {
-    const std::uint32_t to = place(w[2], w[1]);
+    const std::uint32_t to = index_of(w[2], w[1]);
     const type& of = types_.at(types_.at(w[1]).of);
     if (w[3] == storage_input) built_ins[decoration(w[2], decoration_built_in)] = private_words;
     if (w[3] == storage_workgroup) initial[to] = std::exchange(workgroup_words, workgroup_words + of.words);
@@ -259,7 +260,7 @@ class program {
       if (std::exchange(seen[now], true)) continue;
       reached_.push_back(now);
       each(blocks_.at(now), [&](std::size_t from, std::uint32_t code_, std::span<const std::uint32_t> w) {
-        if (has_result(code_)) place(w[2], w[1]);
+        if (has_result(code_)) index_of(w[2], w[1]);
         return from != ends_.at(now);
       });
       for (const std::uint32_t next : ways(words_.subspan(ends_.at(now)))) left.push_back(next);

@@ -15,7 +15,7 @@ namespace {
 class terminal {
  public:
   terminal(std::vector<std::string> arguments, const std::vector<std::pair<std::string, std::string>>& environment) {
-    arguments.insert(arguments.begin(), places::tool);
+    arguments.insert(arguments.begin(), paths::tool);
     std::vector<char*> words;
     for (auto& each : arguments) words.push_back(each.data());
     words.push_back(nullptr);
@@ -229,7 +229,7 @@ TEST_CASE("a chat that is killed while it is stored, or has no room for it, leav
     if (child == 0) {
       ::dup2(::open((folder / "input").c_str(), O_RDONLY), 0);
       for (const int stream : {1, 2}) ::dup2(::open("/dev/null", O_WRONLY), stream);
-      ::execl(places::tool, places::tool, "chat", "-n", "12", nullptr);
+      ::execl(paths::tool, paths::tool, "chat", "-n", "12", nullptr);
       ::_exit(127);
     }
     const auto stored = fs::last_write_time(file);

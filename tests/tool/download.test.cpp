@@ -174,7 +174,7 @@ TEST_CASE("a download that was stopped, or had no room, goes on in the next run"
       const int none = ::open("/dev/null", O_RDWR);
       ::dup2(none, 1);
       ::dup2(none, 2);
-      ::execl(places::tool, places::tool, "inspect", server.address("crawls").c_str(), nullptr);
+      ::execl(paths::tool, paths::tool, "inspect", server.address("crawls").c_str(), nullptr);
       ::_exit(127);
     }
     for (int i = 0; i < 3000 && !contains(server.with({"cache", "list"}).out, "1.0 MB"); ++i)
@@ -201,7 +201,7 @@ TEST_CASE("a model is loaded while its file still comes, and reported when all o
     ::setenv("XDG_CACHE_HOME", server.cache().c_str(), 1);
     ::dup2(::open(out.c_str(), O_WRONLY | O_CREAT, 0666), 1);
     ::dup2(::open("/dev/null", O_WRONLY), 2);
-    ::execl(places::tool, places::tool, "run", "-m", server.address("holds").c_str(), "--prompt", "Once", "-n", "8",
+    ::execl(paths::tool, paths::tool, "run", "-m", server.address("holds").c_str(), "--prompt", "Once", "-n", "8",
             "--temperature", "0", nullptr);
     ::_exit(127);
   }

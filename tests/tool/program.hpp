@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "places.hpp"
+#include "paths.hpp"
 #include "temporary_folder.hpp"
 
 namespace tool_test {
@@ -52,7 +52,7 @@ struct call_options {
   std::string input;        ///< stdin
   std::string stdout_path;  ///< instead of being read, e.g. /dev/full
   int signal = 0;           ///< sent when the first byte of stdout is there
-  std::string program = places::tool;
+  std::string program = paths::tool;
 };
 
 /// Starts the tool and waits for its end.

@@ -125,14 +125,14 @@ class exact_operands {
     VkDeviceMemory memory = VK_NULL_HANDLE;
     demand(on.on()->call.vkAllocateMemory(on.handle(), &info, nullptr, &memory));
     memory_ = {on.on(), memory};
-    void* place = nullptr;
-    demand(on.on()->call.vkMapMemory(on.handle(), memory, 0, VK_WHOLE_SIZE, 0, &place));
+    void* mapped = nullptr;
+    demand(on.on()->call.vkMapMemory(on.handle(), memory, 0, VK_WHOLE_SIZE, 0, &mapped));
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       demand(on.on()->call.vkBindBufferMemory(on.handle(), buffers_[i].get(), memory, offsets[i]));
       gpu::typed<VkBufferDeviceAddressInfo> which;
       which.buffer = buffers_[i].get();
       addresses[i] = on.on()->call.vkGetBufferDeviceAddress(on.handle(), &which);
-      contents[i] = {static_cast<std::byte*>(place) + offsets[i], static_cast<std::size_t>(bytes[i])};
+      contents[i] = {static_cast<std::byte*>(mapped) + offsets[i], static_cast<std::size_t>(bytes[i])};
       std::fill_n(contents[i].data() - guard, bytes[i] + 2 * guard, poison);
       std::ranges::fill(contents[i], std::byte{0});
     }

@@ -207,8 +207,8 @@ step_sanitize() {
 fuzz_one() {
   local name=$1 directory=build/fuzz/$1 log=build/test/fuzz-$1.log
   mkdir -p "$directory/found"
-  local corpus=() place
-  for place in "tests/fuzz/corpus/$name" "build/fuzz/seeds/$name"; do [[ -d $place ]] && corpus+=("$place"); done
+  local corpus=() folder
+  for folder in "tests/fuzz/corpus/$name" "build/fuzz/seeds/$name"; do [[ -d $folder ]] && corpus+=("$folder"); done
   [[ ${#corpus[@]} -gt 0 ]] ||
     { echo "fuzz_$name: expected inputs in tests/fuzz/corpus/$name or from tests/fuzz/seeds.py, found none" >&2
       return 1; }

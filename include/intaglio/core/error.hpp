@@ -109,12 +109,14 @@ class file_error : public error {
                                           std::string_view what, std::string_view expected = {},
                                           std::string_view found = {}, std::vector<std::string> details = {})
       : error(sentence(path, offset, what, expected, found), std::move(details)), path_(path), offset_(offset),
-        expected_(expected), found_(found) {}
+        subject_(what), expected_(expected), found_(found) {}
 
   /// The file.
   const std::string& path() const noexcept { return path_; }
   /// Offset of the byte in the file that is to blame; absent where there is none.
   std::optional<std::uint64_t> offset() const noexcept { return offset_; }
+  /// The key, tensor or field that is to blame.
+  const std::string& subject() const noexcept { return subject_; }
   /// What the file should have; may be empty.
   const std::string& expected() const noexcept { return expected_; }
   /// What the file has; may be empty.
@@ -136,7 +138,7 @@ class file_error : public error {
   }
   std::string path_;
   std::optional<std::uint64_t> offset_;
-  std::string expected_, found_;
+  std::string subject_, expected_, found_;
 };
 
 /// A sound model file that is not the model this program was engraved for.

@@ -71,60 +71,60 @@ inline std::string hex8(std::uint32_t value) {
 }
 /// The value whose name() a text is. @throws file_error for another text
 template <class Enum>
-Enum named(const located_json& place, const std::vector<Enum>& all) {
+Enum named(const located_json& field, const std::vector<Enum>& all) {
   std::string names;
   for (const Enum each : all) {
-    if (place.text() == name(each)) return each;
+    if (field.text() == name(each)) return each;
     names += (names.empty() ? "one of: " : ", ") + std::string(name(each));
   }
-  place.refuse(names);
+  field.refuse(names);
 }
 /// A number up to `most`. @throws file_error for any other value
-inline std::uint32_t u32(const located_json& place, std::uint64_t most) {
-  const std::uint64_t value = place.natural();
-  if (value > most) place.refuse("at most " + std::to_string(most));
+inline std::uint32_t u32(const located_json& field, std::uint64_t most) {
+  const std::uint64_t value = field.natural();
+  if (value > most) field.refuse("at most " + std::to_string(most));
   return static_cast<std::uint32_t>(value);
 }
-inline float real(const located_json& place) {  ///< a finite f32
-  const auto value = static_cast<float>(place.number());
-  if (!std::isfinite(value)) place.refuse("a finite number");
+inline float real(const located_json& field) {  ///< a finite f32
+  const auto value = static_cast<float>(field.number());
+  if (!std::isfinite(value)) field.refuse("a finite number");
   return value;
 }
 
 /// Reads a checksum that hex8 wrote.
-inline std::uint32_t sum(const located_json& place) {
-  const std::string& text = place.text();
+inline std::uint32_t sum(const located_json& field) {
+  const std::string& text = field.text();
   std::uint32_t out = 0;
   for (const char digit : text) {
     const auto at = std::string_view("0123456789abcdef").find(digit);
-    if (text.size() != 8 || at == std::string_view::npos) place.refuse("8 hexadecimal digits");
+    if (text.size() != 8 || at == std::string_view::npos) field.refuse("8 hexadecimal digits");
     out = out << 4 | static_cast<std::uint32_t>(at);
   }
-  if (text.empty()) place.refuse("8 hexadecimal digits");
+  if (text.empty()) field.refuse("8 hexadecimal digits");
   return out;
 }
 /// Reads where a block is, and its type. @throws file_error where it does not fit the layer
-inline feature_block block(const located_json& place, std::uint64_t features, std::uint64_t columns,
+inline feature_block block(const located_json& field, std::uint64_t features, std::uint64_t columns,
                            std::uint64_t begin) {
   feature_block out;
-  const auto type = feature_type_from_name(place["type"].text());
-  if (!type) place["type"].refuse("the type of an index's vectors");
+  const auto type = feature_type_from_name(field["type"].text());
+  if (!type) field["type"].refuse("the type of an index's vectors");
   out.type = *type;
   if (columns % feature_row_step(*type) != 0)
-    place["type"].refuse("a type whose blocks divide hidden_size " + std::to_string(columns));
+    field["type"].refuse("a type whose blocks divide hidden_size " + std::to_string(columns));
   if (*type == dtype::i2_s) {
-    out.scale = real(place["scale"]);
-    if (!(out.scale > 0.f)) place["scale"].refuse("a number above 0");
+    out.scale = real(field["scale"]);
+    if (!(out.scale > 0.f)) field["scale"].refuse("a number above 0");
   }
-  out.offset = place["offset"].natural();
+  out.offset = field["offset"].natural();
   if (out.offset != checked_size{begin}.round_up(feature_block_alignment).value())
-    place["offset"].refuse(std::to_string(checked_size{begin}.round_up(feature_block_alignment).value()));
-  out.bytes = place["bytes"].natural();
+    field["offset"].refuse(std::to_string(checked_size{begin}.round_up(feature_block_alignment).value()));
+  out.bytes = field["bytes"].natural();
   const std::uint64_t wanted = features * feature_row_bytes(*type, columns);
   if (out.bytes != wanted)
-    place["bytes"].refuse(std::to_string(wanted) + " for " + std::to_string(features) + " vectors of " +
+    field["bytes"].refuse(std::to_string(wanted) + " for " + std::to_string(features) + " vectors of " +
                           std::to_string(columns));
-  out.crc32 = sum(place["crc32"]);
+  out.crc32 = sum(field["crc32"]);
   return out;
 }
 

@@ -32,8 +32,17 @@ class hf_config_reader : public hf_layer_norms {
     const located_json text = root["text_config"].present() ? root["text_config"] : root;
     out_.model_type = stated_type(root, text);
     const family* found = stated_family(text);
-    rename_keys(document_, root["text_config"].present() ? document_.root()["text_config"] : document_.root(),
-                out_.model_type);
+    const std::vector<renamed_key> renamed = rename_keys(
+        document_, root["text_config"].present() ? document_.root()["text_config"] : document_.root(), out_.model_type);
+    try {
+      read_renamed(root, text, found);
+    } catch (const file_error& problem) { throw with_folder_name(problem, renamed); }
+    return out_;
+  }
+
+ private:
+  /// Reads a config whose keys have their usual names.
+  [[gnu::cold]] void read_renamed(const located_json& root, const located_json& text, const family* found) {
     state_rotation(document_, root["text_config"].present() ? document_.root()["text_config"] : document_.root(),
                    out_.model_type);
     const bool both_ways = found->encoder;
@@ -43,7 +52,7 @@ class hf_config_reader : public hf_layer_norms {
       read_quantization(root["quantization_config"]);
       judge_keys(root, text);
       check_config(out_.config, document_.path());
-      return out_;
+      return;
     }
     if (found->type == architecture::granitehybrid) {
       found = hybrid_family(text);
@@ -83,10 +92,8 @@ class hf_config_reader : public hf_layer_norms {
                                                             : text["quantization_config"]);
     judge_keys(root, text);
     check_config(out_.config, document_.path());
-    return out_;
   }
 
- private:
   /// The model_type. Ling 2.0 states that of the first Ling.
   [[gnu::cold]] static std::string stated_type(const located_json& root, const located_json& text) {
     const std::string type = text["model_type"].text_or(root["model_type"].text_or(""));
@@ -245,15 +252,15 @@ class hf_config_reader : public hf_layer_norms {
     const bool gemma = is_gemma(out_.config.model_type);
     const bool sublayers = family_of(out_.config.model_type).single_sublayers;
     const bool loose = family_of(out_.config.model_type).loose_sizes;
-    const located_json place = text[sublayers                                      ? "mlp_hidden_act"
+    const located_json field = text[sublayers                                      ? "mlp_hidden_act"
                                     : loose && text["activation"].present()        ? "activation"
                                     : loose                                        ? "activation_function"
                                     : gemma && text["hidden_activation"].present() ? "hidden_activation"
                                                                                    : "hidden_act"];
-    const std::string act = place.text_or(std::string(name(family_of(out_.config.model_type).act)));
+    const std::string act = field.text_or(std::string(name(family_of(out_.config.model_type).act)));
     if (const bool own = family_of(out_.config.model_type).act == activation::xielu; own || act == "xielu") {
       if (!own || act != "xielu")  // the parameters of xIELU belong to the layers of a family
-        document_.refuse(place.where(), own ? "xielu" : "relu2, silu or gelu_pytorch_tanh",
+        document_.refuse(field.where(), own ? "xielu" : "relu2, silu or gelu_pytorch_tanh",
                          "'" + printable(act, 40) + "'");
       out_.config.hidden_act = activation::xielu;
     } else if (act == "relu2") out_.config.hidden_act = activation::relu_squared;
@@ -265,7 +272,7 @@ class hf_config_reader : public hf_layer_norms {
     // Gemma's first files say gelu for it; transformers takes hidden_activation, and the tanh form without.
     else if (act == "gelu" && out_.config.model_type == architecture::gemma)
       out_.config.hidden_act = activation::gelu_tanh;
-    else document_.refuse(place.where(), "relu2, silu or gelu_pytorch_tanh", "'" + printable(act, 40) + "'");
+    else document_.refuse(field.where(), "relu2, silu or gelu_pytorch_tanh", "'" + printable(act, 40) + "'");
   }
 
   /// Reads the quantization_config of a BitNet (BitNetQuantConfig). The packed form's scale multiplies for

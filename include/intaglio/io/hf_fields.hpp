@@ -51,13 +51,13 @@ class hf_fields {
   }
 
  protected:
-  std::uint32_t size(const located_json& place) const {
-    const std::uint64_t value = place.natural();
-    if (value > (std::numeric_limits<std::uint32_t>::max)()) place.refuse("a number below 2^32");
+  std::uint32_t size(const located_json& field) const {
+    const std::uint64_t value = field.natural();
+    if (value > (std::numeric_limits<std::uint32_t>::max)()) field.refuse("a number below 2^32");
     return static_cast<std::uint32_t>(value);
   }
-  std::uint32_t size_or(const located_json& place, std::uint32_t absent) const {
-    return place.present() ? size(place) : absent;
+  std::uint32_t size_or(const located_json& field, std::uint32_t absent) const {
+    return field.present() ? size(field) : absent;
   }
 
   /// Requires that two keys for one number are equal, where both are there.

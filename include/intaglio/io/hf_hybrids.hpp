@@ -39,7 +39,7 @@ class hf_hybrids : public hf_layers {
       return out;
     };
     const std::string listed = kinds_of(types);
-    if (older.present() && kinds_of(older) != listed)
+    if (newer.present() && older.present() && kinds_of(older) != listed)
       document_.refuse(older.where() + " and " + newer.where(), "the same kinds of layers", "others");
     if (!sublayers || !letters.present()) return listed;
     if (const auto other = letters.text().find_first_not_of("M*-E"); other != std::string::npos)

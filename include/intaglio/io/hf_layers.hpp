@@ -48,9 +48,7 @@ class hf_layers : public hf_rope {
     }
     const located_json global = text["rope_parameters"]["full_attention"];
     if (!global.present()) document_.refuse("rope_parameters.full_attention", "an object", "no such key");
-    for (const char* key : {"rope_theta", "partial_rotary_factor"})
-      for (const located_json& object : {text, text["rope_scaling"]})
-        if (object[key].present() && !global[key].present()) object[key].refuse("none beside the kinds of layers");
+    for (const located_json& object : {text, text["rope_scaling"]}) expect_stated_by_kind(object, global);
     if (type_of(global) == "proportional") {
       const double part = global["partial_rotary_factor"].present() ? global["partial_rotary_factor"].number() : 1.0;
       if (!(part > 0 && part <= 1)) global["partial_rotary_factor"].refuse("a number above 0, at most 1");
@@ -239,11 +237,11 @@ class hf_layers : public hf_rope {
   }
 
   /// The interval in EXAONE's letters: "LLLG" is 4, where L is a layer with a window.
-  [[gnu::cold]] static std::uint32_t letters(const located_json& place) {
-    const std::string word = place.text();
+  [[gnu::cold]] static std::uint32_t letters(const located_json& field) {
+    const std::string word = field.text();
     if (word.empty() || word.size() > layer_pattern::max_period || word.find('G') + 1 != word.size() ||
         word.find_first_not_of('L') + 1 != word.size())
-      place.refuse("letters L and one G at the end, or a number");
+      field.refuse("letters L and one G at the end, or a number");
     return static_cast<std::uint32_t>(word.size());
   }
 
@@ -255,7 +253,7 @@ class hf_layers : public hf_rope {
       const located_json found = text[key];
       if (!found.present() || !has_key(key)) continue;
       const std::uint32_t every = found.is_string() ? letters(found) : size(found);
-      if (every == 0) continue;
+      if (every == 0) found.refuse("a number above 0 beside sliding_window");
       if (!stated.empty() && every != c.sliding_window_pattern)
         document_.refuse(stated + " and " + key, "one value",
                          std::to_string(c.sliding_window_pattern) + " and " + std::to_string(every));

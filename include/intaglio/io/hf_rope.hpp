@@ -160,8 +160,13 @@ class hf_rope : public hf_fields {
   /// Refuses a rotation beside those of kinds of layers, where it is not that of the layers that see all positions.
   [[gnu::cold]] void expect_kinds_alone(const located_json& parameters) const {
     expect_type(parameters, "default");
+    expect_stated_by_kind(parameters, parameters["full_attention"]);
+  }
+
+  /// Refuses numbers of a rotation in an object, where the rotation of a kind of layers has others or none.
+  [[gnu::cold]] void expect_stated_by_kind(const located_json& object, const located_json& kind) const {
     for (const char* key : {"rope_theta", "partial_rotary_factor"}) {
-      const located_json beside = parameters[key], inner = parameters["full_attention"][key];
+      const located_json beside = object[key], inner = kind[key];
       expect_same(beside, inner);
       if (beside.present() && !inner.present()) beside.refuse("none beside the kinds of layers");
     }

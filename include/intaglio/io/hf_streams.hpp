@@ -38,11 +38,11 @@ class hf_streams : public hf_hybrids {
   }
 
   /// The width of all FFNs; the file states it once, or once for each layer.
-  [[gnu::cold]] std::uint32_t width_of_layers(const located_json& place, std::uint32_t layers) const {
-    if (!place.present() || place.is_number()) return size(place);
-    const auto each = place.elements();
+  [[gnu::cold]] std::uint32_t width_of_layers(const located_json& field, std::uint32_t layers) const {
+    if (!field.present() || field.is_number()) return size(field);
+    const auto each = field.elements();
     if (each.size() != layers)
-      document_.refuse(place.where(), std::to_string(layers) + " numbers as num_hidden_layers",
+      document_.refuse(field.where(), std::to_string(layers) + " numbers as num_hidden_layers",
                        std::to_string(each.size()));
     for (const located_json& layer : each)
       if (size(layer) != size(each.front()))

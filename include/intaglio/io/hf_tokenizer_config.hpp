@@ -64,12 +64,12 @@ inline std::optional<std::int64_t> id_of(const vocabulary& file, const std::opti
 }
 
 /// Adds a token that a file beside the vocabulary names, or adds facts about a token of the vocabulary.
-/// @param place of the token in its file  @throws file_error: the id has another text, or is far behind the others
-inline void add_token(const located_json& place, const std::string& text, bool special, const added_token& rule,
+/// @param field of the token in its file  @throws file_error: the id has another text, or is far behind the others
+inline void add_token(const located_json& field, const std::string& text, bool special, const added_token& rule,
                       vocabulary& out) {
   const auto id = static_cast<std::uint64_t>(rule.id);
-  if (text.empty()) place.refuse("a text");
-  if (id >= id_limit(out.tokens.size())) place.refuse("an id below " + std::to_string(id_limit(out.tokens.size())));
+  if (text.empty()) field.refuse("a text");
+  if (id >= id_limit(out.tokens.size())) field.refuse("an id below " + std::to_string(id_limit(out.tokens.size())));
   const auto type = static_cast<std::int32_t>(special ? token_type::control : token_type::user_defined);
   if (id >= out.tokens.size()) {
     fill_to(id, out);
@@ -77,7 +77,7 @@ inline void add_token(const located_json& place, const std::string& text, bool s
     out.token_types.push_back(type);
     if (!out.scores.empty()) out.scores.push_back(0);
   } else if (out.tokens[static_cast<std::size_t>(id)] != text) {
-    place.refuse("'" + printable(out.tokens[static_cast<std::size_t>(id)]) + "', the text of token " +
+    field.refuse("'" + printable(out.tokens[static_cast<std::size_t>(id)]) + "', the text of token " +
                  std::to_string(id) + " in " + printable(platform::path_of(out.source).filename().string(), 60));
   } else if (auto& known = out.token_types[static_cast<std::size_t>(id)];
              known != static_cast<std::int32_t>(token_type::unknown) &&

@@ -66,7 +66,7 @@ class leased_mapping {
       throw file_error(file_.path(), from, "cannot read", std::to_string(count) + " bytes", "an error of the system");
   }
 
-  /// @error file_error: the bytes could not be copied before they changed; zeros may be in their place
+  /// @error file_error: the bytes could not be copied before they changed; zeros may replace them
   void expect_unchanged() const {
     if (mapping_.lost())
       throw file_error(file_.path(), std::nullopt,

@@ -417,7 +417,7 @@ inline constexpr std::uint64_t canonical_decompositions[] = {
     0x2fa1909f0500000, 0x2fa1a09f0f00000, 0x2fa1b09f1600000, 0x2fa1c09f3b00000, 0x2fa1d2a60000000,
 };
 
-/// Places in canonical_decompositions of those that composing makes, ascending by the first and then the second
+/// Indices in canonical_decompositions of those that composing makes, ascending by the first and then the second
 /// character.
 inline constexpr std::uint16_t canonical_compositions[] = {
     912, 909, 913, 0, 1, 2, 3, 53, 55, 238, 4, 572, 5, 165, 208, 210,

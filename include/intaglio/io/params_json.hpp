@@ -36,9 +36,9 @@ class original_keys {
   located_json operator[](const char* key) const { return root_[key]; }
   const located_json& root() const { return root_; }
 
-  static std::uint32_t size(const located_json& place) {
-    const std::uint64_t value = place.natural();
-    if (value > (std::numeric_limits<std::uint32_t>::max)()) place.refuse("a number below 2^32");
+  static std::uint32_t size(const located_json& field) {
+    const std::uint64_t value = field.natural();
+    if (value > (std::numeric_limits<std::uint32_t>::max)()) field.refuse("a number below 2^32");
     return static_cast<std::uint32_t>(value);
   }
   std::uint32_t size_or(const char* key, std::uint32_t absent) const {

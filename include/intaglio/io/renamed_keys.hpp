@@ -9,6 +9,8 @@
 #include <cmath>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "intaglio/io/hf_keys.hpp"
 #include "intaglio/io/strict_json.hpp"
@@ -199,9 +201,24 @@ inline std::string json_shown(const nlohmann::json& value) {
   return value;
 }
 
-/// Gives the keys of a config their usual names. @throws file_error where both names are there with two values, and for
-/// another value than a required one
-[[gnu::cold]] inline void rename_keys(const strict_json& document, nlohmann::json& text, std::string_view model_type) {
+/// The error with the name that a key has in the file, where it was read by its usual name.
+[[gnu::cold]] inline file_error with_folder_name(const file_error& of, const std::vector<renamed_key>& read) {
+  const std::string& subject = of.subject();
+  for (const renamed_key& row : read) {
+    const std::size_t end = row.usual.size();
+    if (!subject.starts_with(row.usual) || (subject.size() != end && subject[end] != ' ' && subject[end] != '['))
+      continue;
+    const bool is_equal = row.times == 0 && row.per == nullptr;
+    const std::string name = std::string(row.folder) + (is_equal ? "" : ", read as " + std::string(row.usual));
+    return {of.path(), of.offset(), name + subject.substr(end), of.expected(), of.found()};
+  }
+  return of;
+}
+
+/// Gives the keys of a config their usual names. @return the keys that had another name  @throws file_error where both
+/// names are there with two values, and for another value than a required one
+[[gnu::cold]] inline std::vector<renamed_key> rename_keys(const strict_json& document, nlohmann::json& text,
+                                                          std::string_view model_type) {
   for (const required_value& row : required_values) {
     if (row.model_type != model_type) continue;
     const auto found = text.find(std::string(row.key));
@@ -211,6 +228,7 @@ inline std::string json_shown(const nlohmann::json& value) {
     for (const nlohmann::json& each : found->is_array() ? *found : nlohmann::json::array({*found}))
       if (json_shown(each) != row.json) document.refuse(row.key, row.json, json_shown(each));
   }
+  std::vector<renamed_key> out;
   for (const renamed_key& row : renamed_keys) {
     const std::string folder(row.folder), usual(row.usual);
     if (row.model_type != model_type || !text.contains(folder)) continue;
@@ -220,7 +238,9 @@ inline std::string json_shown(const nlohmann::json& value) {
     if (const auto other = text.find(usual); other != text.end() && !other->is_null() && *other != value)
       document.refuse(folder + " and " + usual, "one value", json_shown(value) + " and " + json_shown(*other));
     text[usual] = std::move(value);
+    out.push_back(row);
   }
+  return out;
 }
 
 }  // namespace intaglio::io

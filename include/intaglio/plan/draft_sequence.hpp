@@ -84,7 +84,7 @@ constexpr ir::value_id stream_of(const ir::graph& g, const std::vector<node>& no
   return !kind.head && nodes.back().where == ir::section::epilogue ? nodes.back().out : g.stream_out;
 }
 
-/// Plans one sequence of a model: fuses, places, lowers and orders its dispatches.
+/// Plans one sequence of a model: fuses, lowers and orders its dispatches.
 /// @error in `failure`: what the model has and no kernel computes, or what a plan has no room for
 constexpr void draft_sequence(const ir::graph& traced, const decoder_config& config, const profile& target,
                               std::uint32_t context, sequence_kind kind, weight_list& weights, drafted_sequence& out,

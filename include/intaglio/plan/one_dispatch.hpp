@@ -87,7 +87,7 @@ class one_dispatch {
     std::array<std::uint64_t, kernels::max_push_constants> out{};
     for (std::uint64_t& each : out) each = logits_.offset;
     const auto set = [&](kernels::push_id id, const operand& to) { out[static_cast<std::size_t>(id)] = to.offset; };
-    const auto place = [&]<class Kernel>(std::type_identity<Kernel>) {
+    const auto add = [&]<class Kernel>(std::type_identity<Kernel>) {
       constexpr auto at = kernels::push_ids<Kernel>;
       if constexpr (requires { at.input; }) set(at.input, which == kernel::dense_rows ? normalised_ : last_);
       if constexpr (Kernel::id == kernel::rms_norm) set(at.output, normalised_);
@@ -96,7 +96,7 @@ class one_dispatch {
       if constexpr (requires { at.lowest; }) set(at.lowest, lowest_);
       if constexpr (requires { at.scratch; }) set(at.scratch, scratch_);
     };
-    kernels::visit(which, place, kernels_after{});
+    kernels::visit(which, add, kernels_after{});
     return out;
   }
   /// Moves the arena operands of a dispatch after the layers to this sequence's values.

@@ -102,7 +102,7 @@ class steady_mapping {
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
   /// True once somebody opened the file for writing: the bytes are now a copy in memory of the process.
   bool copied() const noexcept { return copied_; }
-  /// Whether the bytes could not be copied before they changed. Zeros may be in their place.
+  /// Whether the bytes could not be copied before they changed. Zeros may replace them.
   bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
 
   /// Reads a range into memory and maps its pages, where the system can do that. @return false: the file cannot be read

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Places a model's weights and caches in device memory: many items in few buffers, split where the device's limits or
+// Puts a model's weights and caches in device memory: many items in few buffers, split where the device's limits or
 // its free memory require it. Also computes the memory that a session needs, before anything is allocated.
 #pragma once
 
@@ -38,7 +38,7 @@ struct placed_items {
   std::vector<item> items;
 };
 
-/// Places items one after the other, a buffer at a time. A buffer ends where the next item would exceed the device's
+/// Puts items one after the other, a buffer at a time. A buffer ends where the next item would exceed the device's
 /// limit or `largest_piece` (0: no limit). Where the device has no memory for a buffer, smaller ones are tried, down to
 /// single items.
 class item_placer {
@@ -88,7 +88,7 @@ class item_placer {
   std::size_t next_ = 0;
 };
 
-/// Places all items. @error device_error: an item is larger than the device allows; out_of_memory
+/// Puts all items into buffers. @error device_error: an item is larger than the device allows; out_of_memory
 inline placed_items place_items(const gpu::device& on, std::span<const std::uint64_t> sizes, gpu::placement where,
                                 std::string_view purpose, std::uint64_t largest_piece = 0) {
   return gpu::translated([&] {

@@ -47,7 +47,7 @@ inline looked_up prompt_lookup(std::span<const std::int32_t> history, std::size_
   return {out.size(), same_before(follows, counted), follows};
 }
 
-/// Prompt lookup for one session. Text that says earlier text again with another token in the place of one goes on
+/// Prompt lookup for one session. Text that says earlier text again with another token instead of one goes on
 /// after that token, although no n-gram of at least two tokens ends with it.
 class lookup_trail {
  public:

@@ -127,7 +127,7 @@ class running_batch : public batch_feeding {
     member& of = const_cast<member&>(present(whose));
     const std::size_t drawn = of.history.size() - of.prompt;
     if (drawn == 0)
-      throw argument_error("token to put in another's place", "a session that drew one", "one that drew none");
+      throw argument_error("token to put instead of another", "a session that drew one", "one that drew none");
     if (back >= drawn)
       throw argument_error("tokens to take back", "fewer than the " + std::to_string(drawn) + " that were drawn",
                            std::to_string(back));
