@@ -48,7 +48,7 @@ layout(constant_id = 15) const uint ring = 256;      // positions in the caches 
 layout(constant_id = 16) const uint full_every = 1;  // every full_every-th layer sees all positions
 layout(constant_id = 17) const uint subgroup_width = 0;
 layout(constant_id = 18) const uint head_norms = 0;      // kernels::turn_norms
-layout(constant_id = 19) const uint biased = 0;          // biases of q, k and v
+layout(constant_id = 19) const uint biased = 0;          // kernels::layers_coded::addition, or-ed
 layout(constant_id = 20) const uint turned = 0;          // rows of q and k are in their own order, not in rotated pairs
 layout(constant_id = 21) const float rope_factor = 1.0;  // of channels that are rotated
 #if MIXED
@@ -90,8 +90,11 @@ layout(local_size_x_id = 0) in;
 #if EXPERTS  // the FFN of all layers is a mixture
 const uint experts = ffns >> 8 & 1023u, experts_used = ffns >> 18 & 31u;
 const bool over_all = (ffns >> 23 & 1u) != 0u;
+const bool biased_experts = (ffns >> 24 & 1u) != 0u;  // and their gate and up are matrices apart
+const bool biased_heads = (biased & 1u) != 0u, biased_projection = (biased & 2u) != 0u, has_sinks = (biased & 4u) != 0u;
 const uint ffns_before = 0u, sublayers_each = 2u;
 #else
+#define biased_heads (biased != 0u)
 const uint ffns_before = ffns & 15u;
 const uint sublayers_each = 1u + ffns_before + (ffns >> 4);  // attention and FFNs
 #endif
@@ -148,7 +151,11 @@ int sum_of(ivec4 q) { return (q.x + q.y) + (q.z + q.w); }
 #define attention_ring 0u
 #define attention_scale scale
 #define attention_softcap softcap
+#if EXPERTS
+#define attention_sinks uint(has_sinks)
+#else
 #define attention_sinks 0u
+#endif
 #include "attention.glsl"
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { uint64_t at[]; };
@@ -164,8 +171,13 @@ layout(push_constant, scalar) uniform Push {
 const uint progress_left = 1u, progress_timed_out = 3u;
 const uint argument_further = 23u;  // of an FFN before attention and of a second FFN after it
 #if EXPERTS
-const uint argument_count = argument_further + 2u, argument_router = argument_further,
-           argument_logits = argument_further + 1u;
+const uint argument_router = argument_further, argument_logits = argument_further + 1u,
+           argument_sinks = argument_further + 2u, argument_projection_bias = argument_further + 3u,
+           argument_router_bias = argument_further + 4u, argument_up = argument_further + 5u,
+           argument_gate_bias = argument_further + 6u, argument_up_bias = argument_further + 7u,
+           argument_down_bias = argument_further + 8u;
+const bool has_additions = biased_experts || biased_projection || has_sinks;
+const uint argument_count = argument_further + (has_additions ? 9u : 2u);
 #else
 const uint argument_count = argument_further + 8u * (sublayers_each - 2u);
 #endif
@@ -292,7 +304,7 @@ uint pairs_of(uint product) {
   if (apart && product == qkv) return (q_size + 2u * kv_size - apart_rows()) / 2u;
 #endif
 #if EXPERTS
-  if (product == gate_up) return experts_used * intermediate_size;
+  if (product == gate_up) return experts_used * intermediate_size / (biased_experts ? 2u : 1u);
 #endif
   return (product == qkv ? q_size + 2u * kv_size : product == gate_up ? 2u * intermediate_size : hidden_size) / 2u;
 }
@@ -529,6 +541,9 @@ void finish_pair(uint64_t to, uint product, uint own, uint pair, vec2 y) {
   SharedPairs(to).at[pair] = written(y);
 }
 
+#if EXPERTS
+#include "biased_rows.glsl"
+#endif
 // Sums up both rows over all lanes.
 void finish_sums(uint64_t to, uint product, uint own, float y[2], vec4 low[2], vec4 high[2]) {
   if (dense) [[unroll]]
@@ -538,13 +553,27 @@ void finish_sums(uint64_t to, uint product, uint own, float y[2], vec4 low[2], v
   [[unroll]] for (uint d = 8u; d >= 1u; d >>= 1)
     sum = sum + subgroupShuffleXor(sum, d);
   float other = subgroupShuffleXor(sum, 16u);
+#if EXPERTS
+  if (has_row_biases(product)) {
+    finish_biased(to, product, own, vec2(sum, other));
+    return;
+  }
+#endif
   finish_pair(to, product, own, pair_at(product, own), vec2(sum, other));
 }
 
 #if EXPERTS
 // Items that subgroups multiply: pairs of rows; in the down projection each pair with every expert in shared memory.
-uint items_of(uint product) { return own_pairs(product) * (product == down ? experts_together : 1u); }
+// Where gate and up are matrices apart, a subgroup multiplies each of its pairs of gates and then that of the ups.
+uint items_of(uint product) {
+  if (biased_experts && product == gate_up) {
+    uint own = own_pairs(gate_up), turns = own > sub ? (own - sub - 1u) / members + 1u : 0u;
+    return turns == 0u ? 0u : sub + (2u * turns - 1u) * members + 1u;
+  }
+  return own_pairs(product) * (product == down ? experts_together : 1u);
+}
 uint row_pair(uint product, uint item) {
+  if (biased_experts && product == gate_up) return expert_pair(gate_pair(item));
   if (product == gate_up) {
     uint pair = pair_at(product, item);
     return chosen_experts[pair / intermediate_size] * intermediate_size + pair % intermediate_size;
@@ -558,10 +587,14 @@ uint row_pair(uint product, uint item) {
 uint staged_before(uint product, uint item) {
   return product == down ? 0u - item % experts_together * units_of(down) : 0u;
 }
+uint64_t matrix_of(uint64_t weight, uint product, uint item) {
+  return biased_experts && product == gate_up && is_up(item) ? up_weight : weight;
+}
 #else
 #define items_of own_pairs
 #define row_pair pair_at
 #define staged_before(product, item) 0u
+#define matrix_of(weight, product, item) weight
 #endif
 
 void stage(uint count, uint coded, uint first, uint end, bool part);
@@ -762,11 +795,16 @@ void step(uint layer, uint product, bool normalises) {
 #endif
 #if EXPERTS
   if (!normalises && product == down) {
-    lower_experts(to);
+    lower_experts(layer, to);
     weight = next_weight;
     x = to;
     return;
   }
+#endif
+#if EXPERTS
+  if (biased_experts) up_weight = address_of(layer, argument_up);
+  if (biased_projection && product == projection)
+    load_row_biases(projection, address_of(layer, argument_projection_bias), 0ul);
 #endif
   take_in(x, quads_, product == down ? coded_columns / 4u : 0u);
 #if MIXED
@@ -806,9 +844,12 @@ void step(uint layer, uint product, bool normalises) {
   if (!parts) stage(quads_, product == down ? coded_columns / 4u : 0u, 0u, 0u, false);
 #if EXPERTS
   if (product == gate_up) {
-    write_logits(address_of(layer, argument_router), address_of(layer, argument_logits));
+    write_logits(address_of(layer, argument_router), address_of(layer, argument_logits),
+                 biased_experts ? address_of(layer, argument_router_bias) : 0ul);
     choose_experts(address_of(layer, argument_logits));
     WITH_NORMED_CODEC(NORMED_FETCH, fetch);
+    if (biased_experts)
+      load_row_biases(gate_up, address_of(layer, argument_gate_bias), address_of(layer, argument_up_bias));
   }
 #endif
 #if MIXED

@@ -82,7 +82,9 @@ pair_unit load_pair(pair_addresses from, uint k, uint round) {
 
 // Address of the subgroup's pair of rows number `first` of a product, or of the last pair if there are fewer.
 pair_addresses first_addresses(uint64_t weight, uint product, uint first) {
-  return addresses_of(weight, product, row_pair(product, min(first, max(items_of(product), 1u) - 1u)));
+#define FIRST_ITEM min(first, max(items_of(product), 1u) - 1u)
+  return addresses_of(matrix_of(weight, product, FIRST_ITEM), product, row_pair(product, FIRST_ITEM));
+#undef FIRST_ITEM
 }
 void fetch(uint64_t weight, uint product, uint first) {
   pair_addresses from = first_addresses(weight, product, first);
@@ -145,7 +147,9 @@ void multiply(uint product, uint64_t weight, uint64_t to, uint first, uint apiec
   pair_addresses here = first_addresses(weight, product, first);
   for (uint turn = parts ? 0u : first; turn < count; turn += apiece) {
     uint p = parts ? turn + first : turn;
-    pair_addresses there = addresses_of(weight, product, row_pair(product, min(p + apiece, count - 1u)));
+#define NEXT_ITEM min(p + apiece, count - 1u)
+    pair_addresses there = addresses_of(matrix_of(weight, product, NEXT_ITEM), product, row_pair(product, NEXT_ITEM));
+#undef NEXT_ITEM
     float y[2];
     vec4 low[2], high[2];
     [[unroll]] for (uint r = 0u; r < 2u; ++r) {

@@ -80,12 +80,12 @@ void await_fresh(uint layer, uint head, span_range at, uint64_t from_qkv, bool s
   uint from = which == 0u ? head : which == 1u ? heads + at.kv_head : heads + kv_heads + at.kv_head;
   bool mine = t < 3u * pair_quads;
   vec4 bias = vec4(0.0);
-  if (biased != 0u && mine) bias = FloatQuads(address_of(layer, argument_biases)).at[from * pair_quads + j];
+  if (biased_heads && mine) bias = FloatQuads(address_of(layer, argument_biases)).at[from * pair_quads + j];
   vec4 y = await_quad(SharedQuads(from_qkv), from * pair_quads + j, mine);
   vec2 low = y.xz, high = y.yw;
   if (turned != 0u) {  // quads of channels in their own order
     precise vec4 sum_of_both = y + bias;
-    if (biased != 0u) y = sum_of_both;
+    if (biased_heads) y = sum_of_both;
     precise vec4 square = y * y;
     precise float sum = (square.x + square.y) + (square.z + square.w);
     if (mine) {
@@ -257,6 +257,18 @@ vec4 compute_span(uint layer, span_range at, out vec2 weight) {
   return sums;
 }
 
+// The sums of values by their total, with a head's sink.
+#if EXPERTS
+#define DIVIDED(sums, weight) attended(sums, weight, sink)
+float sink_of(uint layer, uint head) {
+  float its = 0.0;
+  if (has_sinks) its = Floats(address_of(layer, argument_sinks)).at[head];
+  return its;
+}
+#else
+#define DIVIDED(sums, weight) (sums / weight.y)
+#endif
+
 // Task i is span i / heads, counted among the spans that the token sees, of head i % heads. The workgroup of a head's
 // first span merges the head's spans.
 void attention(uint layer, uint64_t from, uint64_t to) {
@@ -274,6 +286,9 @@ void attention(uint layer, uint64_t from, uint64_t to) {
     uint head = task % heads, span = task / heads;
     span_range at = span_range(address_of(layer, argument_keys), address_of(layer, argument_values),
                                head / (heads / kv_heads), positions_of(layer), (first_span + span) * 32u, count, seen);
+#if EXPERTS
+    float sink = sink_of(layer, head);
+#endif
     uint quarter = t >> 8 << 1;
     fetch_quarter(key_address(layer, at), quarter, 0u);
     if (keys_at_once) {
@@ -286,7 +301,7 @@ void attention(uint layer, uint64_t from, uint64_t to) {
     vec2 weight;
     vec4 s = compute_span(layer, at, weight);
     if (spans == 1u) {
-      precise vec4 result = s / weight.y;
+      precise vec4 result = DIVIDED(s, weight);
       if (t < quads) SharedQuads(to).at[head * quads + t] = written(result);
     } else if (span != 0u) {
       uint index_ = (head * most_spans + span) * partial_quads;
@@ -299,6 +314,9 @@ void attention(uint layer, uint64_t from, uint64_t to) {
   }
   if (spans > 1u && gl_WorkGroupID.x < heads) {
     uint head = gl_WorkGroupID.x;
+#if EXPERTS
+    float sink = sink_of(layer, head);
+#endif
     barrier();
     [[dont_unroll]] for (uint round = 1u; round < spans; round += merged_together) {
       uint there = min(merged_together, spans - round), own = t / quads,
@@ -316,7 +334,7 @@ void attention(uint layer, uint64_t from, uint64_t to) {
       }
       barrier();
     }
-    precise vec4 result = merged / totals.y;
+    precise vec4 result = DIVIDED(merged, totals);
     if (t < quads) SharedQuads(to).at[head * quads + t] = written(result);
   }
 }

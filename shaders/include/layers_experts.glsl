@@ -30,11 +30,14 @@ void touch_router(uint64_t router) {
   [[unroll]] for (uint k = 0u; k < 8u; ++k)
     if (k * 1024u < hidden_size) touched ^= w.at[min(k * 1024u + lane * 32u, hidden_size - 1u)];
 }
-void write_logits(uint64_t router, uint64_t to) {
+// bias: f32 [experts], if experts are biased.
+void write_logits(uint64_t router, uint64_t to, uint64_t bias) {
   const uint n = hidden_size / 8u, rounds = (n + 31u) / 32u, rounds_ahead = 4u;
   for (uint row = first_router_row(); row < experts; row += members * parts) {
     FloatQuads w = FloatQuads(router + uint64_t(row * hidden_size * 4u));
     vec4 low = vec4(0.0), high = vec4(0.0);
+    float its_bias = 0.0;
+    if (biased_experts) its_bias = Floats(bias).at[row];
     for (uint base = 0u; base < rounds; base += rounds_ahead) {
       vec4 w_low[rounds_ahead], w_high[rounds_ahead];
       [[unroll]] for (uint k = 0u; k < rounds_ahead; ++k) {
@@ -51,7 +54,8 @@ void write_logits(uint64_t router, uint64_t to) {
         high = index < n ? high_sum : high;
       }
     }
-    float sum = butterfly(sum8(low, high));
+    precise float sum = butterfly(sum8(low, high));
+    if (biased_experts) sum = sum + its_bias;
     if (lane == 0u) SharedWords(to).at[row] = floatBitsToUint(written(vec2(sum, 0.0)).x);
   }
 }
@@ -113,8 +117,9 @@ void choose_experts(uint64_t logits) {
 }
 
 // Computes the down projections of the token's experts and adds their sum to the stream, in this workgroup's rows.
-void lower_experts(uint64_t to) {
+void lower_experts(uint layer, uint64_t to) {
   for (first_choice = 0u; first_choice < experts_used; first_choice += experts_together) {
+    if (biased_experts) load_row_biases(down, address_of(layer, argument_down_bias), 0ul);
     take_in(x + uint64_t(first_choice * intermediate_size * 4u), ffn_columns / 4u, 0u);
     WITH_CODEC(of_down, fetch(weight, down, sub));
     barrier();  // the previous x has been read

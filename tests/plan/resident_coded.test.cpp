@@ -11,6 +11,7 @@
 #include "intaglio/families/mixes.hpp"
 #include "intaglio/models/gemma2.hpp"
 #include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/gptoss.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/models/mixtral.hpp"
 #include "intaglio/models/olmo2.hpp"
@@ -239,6 +240,39 @@ TEST_CASE("the resident dispatch has layers with experts", "[plan][resident]") {
       {8, 2, false});
   // Products of 16-bit weights stay a chain.
   CHECK(made<models::qwen3_30b_a3b<dtype::bf16>>().table().resident_decode.resident.empty());
+}
+
+TEST_CASE("gpt-oss's resident dispatch has biases, sinks, and experts whose gate and up are apart",
+          "[plan][resident]") {
+  const auto oss = families::planned_of(models::gptoss_20b_config, {dtype::mxfp4, dtype::q8_0, dtype::q8_0}, "it",
+                                        plan::profiles::portable, 4096);
+  const plan::table& t = oss.table();
+  REQUIRE(plan::verify(t).view() == "");
+  const plan::sequence& one = t.resident_decode;
+  REQUIRE_FALSE(one.resident.empty());
+  CHECK(one.dispatch_count() == 4);
+  CHECK(one.weight_bytes() == t.decode.weight_bytes());
+  const auto c = kernels::constants_of<kernels::layers_coded_kernel>(one.resident[0].specialization);
+  CHECK(c.biased == 7);
+  CHECK(c.full_every == 2);
+  CHECK((kernels::layers_coded::mixture_in(c.ffns) == kernels::layers_coded::mixture{32, 4, false, true}));
+  const std::uint32_t each = kernels::layers_coded_kernel::argument_count(c);
+  CHECK(each == kernels::layers_coded::argument_sinks + kernels::layers_coded::arguments_of_additions);
+  REQUIRE(one.arguments.size() == 2 * each);
+  for (std::uint32_t n = kernels::layers_coded::argument_sinks; n < each; ++n)
+    CHECK(one.arguments_of(0)[n].where == plan::region::weight);
+  // The stream after attention has to follow attention's result, although two steps of the chain make it.
+  std::vector<plan::operand> arguments(one.arguments.begin(), one.arguments.end());
+  std::swap(arguments[4], arguments[5]);
+  plan::table broken = t;
+  broken.resident_decode.arguments = arguments;
+  CHECK_THAT(std::string(plan::verify(broken).view()), ContainsSubstring("to be written by a step that follows"));
+  // Fewer pairs of rows of gate than workgroups.
+  decoder_config narrow = models::gptoss_20b_config;
+  narrow.intermediate_size = 128, narrow.num_experts_per_tok = 2;
+  CHECK(families::planned_of(narrow, {dtype::mxfp4, dtype::q8_0, dtype::q8_0}, "it", plan::profiles::portable, 4096)
+            .table()
+            .resident_decode.resident.empty());
 }
 
 TEST_CASE("dense weights take the least number of workgroups that need no more turns", "[plan][resident]") {

@@ -20,6 +20,7 @@
 #include "intaglio/kernels/spirv/layers_long.hpp"
 #include "intaglio/kernels/spirv/layers_mixed.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/gptoss.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/plan/planned.hpp"
 #include "reference/interpreted_layers.hpp"
@@ -318,6 +319,18 @@ TEST_CASE("all layers with experts have the chain's bits", "[reference][machine]
   const decoder_config eight = of(8, 2, 256, [](decoder_config& c) { c.num_hidden_layers = 3, c.head_dim = 128; });
   holds(families::planned_of(eight, families::mix_of(eight, "q4_k_m").value(), "tiny", with_workgroups(2), 1024));
   holds(planned(of(4, 2, 64, [](decoder_config&) {}), dtype::mxfp4));
+  // gpt-oss: biases of attention, of the router and of experts, sinks, windows of 32 in every other layer.
+  const auto biased = [&](std::uint32_t experts, std::uint32_t used, std::uint32_t intermediate) {
+    return of(experts, used, intermediate, [](decoder_config& c) {
+      c.model_type = architecture::gptoss, c.sliding_window = 32, c.sliding_window_pattern = 2;
+      c.rope_scaling = models::gptoss_20b_config.rope_scaling;
+    });
+  };
+  holds(planned(biased(6, 4, 96), dtype::mxfp4));
+  holds(planned(biased(5, 2, 192), dtype::q8_0, 4));
+  // A mixture in whose layers attention has another codec than the experts.
+  holds(families::planned_of(biased(3, 2, 64), {dtype::mxfp4, dtype::q8_0, dtype::q8_0}, "tiny", with_workgroups(2),
+                             1024));
   // One expert's input at a time in shared memory.
   holds(planned(of(3, 2, 7200, [](decoder_config& c) { c.hidden_size = 64, c.num_hidden_layers = 1; }), dtype::q4_0));
 }

@@ -10,9 +10,11 @@
 #include "intaglio/families/mixes.hpp"
 #include "intaglio/models/gemma2.hpp"
 #include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/gptoss.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/models/olmo2.hpp"
 #include "intaglio/models/qwen2.hpp"
+#include "intaglio/models/qwen3moe.hpp"
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
@@ -99,6 +101,12 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain of m
   mixed(models::phi_4_mini<dtype::f16>::config, "q4_k_m", 40);
   // Inputs of 18,944 columns in two parts.
   mixed(models::qwen25_7b<dtype::f16>::config, "q4_k_m", 40);
+  // Experts, also with biases and sinks; over the end of attention's first span and of windows.
+  mixed(models::qwen3_30b_a3b<dtype::f16>::config, "q4_k_m", 40);
+  agrees(on.device,
+         families::planned_of(models::gptoss_20b_config, {dtype::mxfp4, dtype::q8_0, dtype::q8_0}, "it",
+                              plan::profiles::portable, 2048),
+         300);
   // Every fourth layer without rotation.
   mixed(models::smollm3_3b<dtype::f16>::config, "q4_k_m", 300);
 }

@@ -20,8 +20,8 @@ namespace intaglio::kernels {
 /// layers_coded::codec_word, or 0. codecs_used: a word of layers_coded::codecs, which says in which of them each matrix
 /// of a layer is found. Layers of the same codecs are one kind: kind_codecs has a layers_coded::layer_codecs of 16 bits
 /// for each kind, and kinds the kind of each layer, 96 bits for each of its four bits.
-/// head_norms: turn_norms. biased 1: there are biases of q, k and v. turned 1: rows of q, k and v as in `turn`, with
-/// its rope_factor; 0: as in matmul with rope_cache. inner_norms: layers_coded::norms_around. window, ring: as in
+/// head_norms: turn_norms. biased: values of layers_coded::addition, or-ed. turned 1: rows of q, k and v as in `turn`,
+/// with its rope_factor; 0: as in matmul with rope_cache. inner_norms: layers_coded::norms_around. window, ring: as in
 /// attention, for layers that do not see all positions. full_every: the last of this number of layers sees all
 /// positions; 1: every layer does. scale, softcap: as in attention.
 /// ffns: a layers_coded::ffns_word with the FFNs of a layer before attention, 0 or 1, and after it, 1 or 2, or with the
@@ -87,12 +87,19 @@ enum class norms_around : std::uint32_t { before = 0, before_and_after = 1, afte
 /// follow, and v's matrix if it is separate. Then follow the operands of an FFN before attention and of a second one
 /// after it, as in layers.
 inline constexpr std::uint32_t argument_count = layers::argument_count + 2;
+/// What attention adds, as bits of `biased`: biases of q, k and v; a bias of its projection; a score of each head
+/// (attention's has_sinks). The last two exist beside experts only.
+enum class addition : std::uint32_t { heads = 1, projection = 2, sinks = 4 };
 /// Further arguments of layers with experts: the router's weight, and its logits, for which workgroups wait.
 inline constexpr std::uint32_t argument_router = argument_count, argument_logits = argument_router + 1;
-/// The experts of a layer; a token uses `used` of them. over_all: as in route.
+/// Further arguments where experts have biases, or attention has sinks or a biased projection: the sinks, the
+/// projection's bias, the router's bias, the experts' matrix of ups, and the experts' biases of gate, up and down.
+inline constexpr std::uint32_t argument_sinks = argument_logits + 1, arguments_of_additions = 7;
+/// The experts of a layer; a token uses `used` of them. over_all: as in route. biased: the router and the experts have
+/// biases, and the experts' gate and up are matrices apart.
 struct mixture {
   std::uint32_t experts = 0, used = 0;
-  bool over_all = false;
+  bool over_all = false, biased = false;
   constexpr bool is_there() const { return experts != 0; }
   friend constexpr bool operator==(const mixture&, const mixture&) = default;
 };
@@ -101,14 +108,17 @@ inline constexpr std::uint32_t most_experts = 512, most_experts_used = 16;
 /// Columns of an expert's down projection for which a workgroup's shared memory has room.
 inline constexpr std::uint32_t most_expert_columns = 14336;
 /// The FFNs of a layer as one word, from the lowest bit on: FFNs before attention in 4 bits, FFNs after it in 4,
-/// experts in 10, experts that a token uses in 5, and one bit for a softmax over all experts.
+/// experts in 10, experts that a token uses in 5, one bit for a softmax over all experts, and one for biased experts.
 constexpr std::uint32_t ffns_word(const layers::ffns& of, const mixture& experts = {}) {
-  return of.before | of.after << 4 | experts.experts << 8 | experts.used << 18 | (experts.over_all ? 1u << 23 : 0u);
+  return of.before | of.after << 4 | experts.experts << 8 | experts.used << 18 | (experts.over_all ? 1u << 23 : 0u) |
+         (experts.biased ? 1u << 24 : 0u);
 }
 /// The number of FFNs before and after attention that a word of ffns_word has.
 constexpr layers::ffns ffns_in(std::uint32_t word) { return {word & 15, word >> 4 & 15}; }
 /// The mixture of experts that a word of ffns_word has.
-constexpr mixture mixture_in(std::uint32_t word) { return {word >> 8 & 1023, word >> 18 & 31, (word >> 23 & 1) != 0}; }
+constexpr mixture mixture_in(std::uint32_t word) {
+  return {word >> 8 & 1023, word >> 18 & 31, (word >> 23 & 1) != 0, (word >> 24 & 1) != 0};
+}
 inline constexpr std::uint32_t first_exchanged = 3, last_exchanged = 7;  ///< arguments for which workgroups wait
 inline constexpr std::uint32_t most_spins = 1u << 20;                    ///< most reads of one value: 0.2 s
 /// Subgroups of a workgroup, of 32 lanes each.
@@ -240,7 +250,8 @@ struct layers_coded_kernel {
     std::array<std::uint32_t, 4 * layers_coded::most_mixed_layers / 32> kinds{};
   };
   static constexpr std::uint32_t argument_count(const constants& c) {
-    if (layers_coded::mixture_in(c.ffns).is_there()) return layers_coded::argument_logits + 1;
+    if (const auto experts = layers_coded::mixture_in(c.ffns); experts.is_there())
+      return layers_coded::argument_sinks + (experts.biased || c.biased > 1 ? layers_coded::arguments_of_additions : 0);
     return layers_coded::ffns_in(c.ffns).arguments(layers_coded::argument_count, layers::arguments_of_ffn);
   }
   static constexpr layers::exchanged_arguments exchanged(const constants& c) {

@@ -26,7 +26,12 @@ struct block_steps {
   } early, late;
   /// Dispatches of a mixture of experts beside `gated` and `down`: the router's product, the choice, the sum.
   std::size_t router = no_step, route = no_step, sum = no_step;
+  /// Of experts with biases, where `gated` is the product of gates alone: the product of ups, and the activation.
+  std::size_t up = no_step, activation = no_step;
   constexpr bool is_mixture() const { return route != no_step; }
+  constexpr bool is_biased_mixture() const { return activation != no_step; }
+  /// The dispatch that has the FFN's activation.
+  constexpr std::size_t activates() const { return is_biased_mixture() ? activation : gated; }
   constexpr kernels::layers::ffns ffns() const { return {early.is_there() ? 1u : 0u, late.is_there() ? 2u : 1u}; }
   constexpr bool apart() const { return v != no_step; }
   /// Rows of the product of v, or of k and v, that is apart; 0: there is none.
@@ -37,7 +42,8 @@ struct block_steps {
   constexpr bool each_matrix(auto take) const {
     using kernels::layers_coded::matrix;
     return take(matrix::heads, qkv) && (!apart() || take(matrix::values, v)) && take(matrix::gate, gated) &&
-           take(matrix::projection, projection) && take(matrix::down, down);
+           (up == no_step || take(matrix::gate, up)) && take(matrix::projection, projection) &&
+           take(matrix::down, down);
   }
 };
 
@@ -67,6 +73,8 @@ constexpr bool find_steps(array_view<const dispatch> period, std::uint8_t kind, 
   if (at + 1 < out.end && period[at + 1].kernel == kernel::route)
     take(out.router, kernel::matmul), take(out.route, kernel::route);
   take(out.gated, kernel::matmul);
+  if (out.is_mixture() && at + 1 < out.end && period[at + 1].kernel == kernel::gated)
+    take(out.up, kernel::matmul), take(out.activation, kernel::gated);
   take(out.down, kernel::matmul);
   if (out.is_mixture()) take(out.sum, kernel::expert_sum);
   take(out.after_down, kernel::norm_add);

@@ -28,13 +28,14 @@ struct cache_operands {
 /// The attention sublayer that all coded blocks of a model have, and the windows of its layers.
 struct coded_attention {
   kernels::turn_norms head_norms = kernels::turn_norms::none;
-  bool turns = false, biased = false;
+  bool turns = false, biased = false, has_sinks = false;
   float rope_factor = 1.f;
   std::uint32_t ring = 0, full_every = 1, window = 0;
 
   /// The sublayer of the first kind of block, without windows.
   static constexpr coded_attention of(const coded_chain& chain) {
     coded_attention out;
+    out.has_sinks = chain.attention_at(chain.blocks[0].attends).has_sinks != 0;
     const std::size_t turn = chain.blocks[0].turn;
     if (turn == no_step) return out;
     const auto c = chain.turn_at(turn);
@@ -54,7 +55,7 @@ struct coded_attention {
       return false;
     if (!chain.multiplies(of.qkv, chain.outer_norms, stored, c.hidden_size, chain.stacked_rows(of))) return false;
     const auto attends = chain.attention_at(of.attends), first = chain.attention_at(chain.blocks[0].attends);
-    return turns_alike(chain, of) && attends.has_sinks == 0 && attends.ahead == 0 &&
+    return turns_alike(chain, of) && (attends.has_sinks != 0) == has_sinks && attends.ahead == 0 &&
            attends.cache_element == kernels::element::f16 && attends.scale == first.scale &&
            attends.softcap == first.softcap;
   }

@@ -43,6 +43,9 @@ struct coded_chain {
   constexpr kernels::turn_kernel::constants turn_at(std::size_t step) const {
     return constants_of<kernels::turn_kernel>(period[step]);
   }
+  constexpr kernels::gated_kernel::constants activation_at(std::size_t step) const {
+    return constants_of<kernels::gated_kernel>(period[step]);
+  }
   constexpr kernels::attention_kernel::constants attention_at(std::size_t step) const {
     return constants_of<kernels::attention_kernel>(period[step]);
   }
@@ -71,6 +74,12 @@ struct coded_chain {
     if (period[step].kernel != kernels::kernel::norm_add) return false;
     const auto c = addition_at(step);
     return c.biased == 0 && c.width == config.hidden_size && c.eps == eps();
+  }
+  /// Whether a step adds its input with a bias to the stream.
+  constexpr bool adds_biased(std::size_t step) const {
+    if (step == no_step || period[step].kernel != kernels::kernel::norm_add) return false;
+    const auto c = addition_at(step);
+    return c.biased == 1 && c.parts == 1 && c.scaled == 0 && c.width == config.hidden_size;
   }
 };
 

@@ -61,6 +61,11 @@ class coded_values : public one_dispatch {
       experts_.choice = reserve("choice of experts", 2 * used, layers);
       experts_.given = reserve("experts", used * config_.hidden_size, layers);
     }
+    if (experts_.its.biased) {
+      experts_.gates = reserve("gates", used * config_.intermediate_size, layers);
+      experts_.ups = reserve("ups", used * config_.intermediate_size, layers);
+    }
+    if (biased_projection_) projected_ = reserve("projection", config_.hidden_size, layers);
     reserve_after();
   }
 
@@ -107,7 +112,12 @@ class coded_values : public one_dispatch {
       rebind(at(of.down), gated_, lowered_, nullptr);
       rebind(at(of.after_down), lowered_, next_, &middle_);
     } else {
-      rebind(at(of.projection), attended_, middle_, &after_early());
+      if (biased_projection_) {
+        rebind(at(of.projection), attended_, projected_, nullptr);
+        rebind(at(of.after_projection), projected_, middle_, &stream_);
+      } else {
+        rebind(at(of.projection), attended_, middle_, &after_early());
+      }
       if (of.is_mixture()) experts_.bind(period, of, middle_, gated_, next_);
     }
     if (!chain_.inner_norms && !of.is_mixture()) {
@@ -128,6 +138,7 @@ class coded_values : public one_dispatch {
 
   coded_chain chain_;
   coded_attention attention_;
+  bool biased_projection_ = false;  ///< of attention
   resident_experts experts_;
 
  private:
@@ -219,6 +230,7 @@ class coded_values : public one_dispatch {
                        of.apart() ? at(of.v)[at_product.weight] : none};
     arguments.insert(arguments.end(), list.begin(), list.end());
     if (of.is_mixture()) arguments.insert(arguments.end(), {at(of.router)[at_product.weight], experts_.logits});
+    if (has_additions()) add_additions(of);
     const auto further = [&](const block_steps::ffn& its, const operand& gated, const operand& out) {
       if (!its.is_there()) return;
       arguments.insert(arguments.end(),
@@ -227,6 +239,23 @@ class coded_values : public one_dispatch {
     };
     further(of.early, further_[0].gated, further_[0].stream);
     further(of.late, further_[ffns_.before].gated, next_);
+  }
+
+  /// Whether attention or the experts add more than a layer with experts usually does.
+  constexpr bool has_additions() const { return experts_.its.biased || biased_projection_ || attention_.has_sinks; }
+  /// The arguments from kernels::layers_coded::argument_sinks on.
+  constexpr void add_additions(const block_steps& of) {
+    const auto at = [&](std::size_t step) -> const dispatch& { return period[step]; };
+    const bool biased = experts_.its.biased;
+    const operand none{};
+    constexpr auto at_gates = kernels::push_ids<kernels::gated_kernel>;
+    arguments.insert(arguments.end(), {attention_.has_sinks ? at(of.attends)[at_attention.sinks] : none,
+                                       biased_projection_ ? at(of.after_projection)[at_add.norm_weight] : none,
+                                       biased ? at(of.route)[kernels::push_ids<kernels::route_kernel>.bias] : none,
+                                       biased ? at(of.up)[at_product.weight] : none,
+                                       biased ? at(of.activation)[at_gates.gate_bias] : none,
+                                       biased ? at(of.activation)[at_gates.up_bias] : none,
+                                       biased ? at(of.sum)[kernels::push_ids<kernels::expert_sum_kernel>.bias] : none});
   }
 
   operand turned_, projected_, lowered_;

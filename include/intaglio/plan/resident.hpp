@@ -96,22 +96,33 @@ constexpr bool resident_long_fits(const decoder_config& c, std::uint32_t workgro
   return resident_memory_fits(c, "layers_long", ffns);
 }
 
+/// Whether each lane of a subgroup has the biases of one turn, at most: of a pair of rows of gate and up, or of down.
+constexpr bool biased_rows_fit(const decoder_config& c, const kernels::layers_coded::mixture& experts,
+                               std::uint32_t workgroups) {
+  constexpr std::uint64_t turns =
+      std::uint64_t{kernels::layers_coded::resident_subgroups} * kernels::layers::resident_subgroup_width;
+  const auto fits = [&](std::uint64_t pairs) { return pairs >= workgroups && pairs / workgroups + 1 <= turns; };
+  return c.intermediate_size % 4 == 0 && fits(std::uint64_t{c.intermediate_size} / 2 * experts.used) &&
+         (std::uint64_t{c.hidden_size} / 2 / workgroups + 1) * experts.used <= turns;
+}
 /// Whether the module of layers with experts fits a mixture of experts. An expert's input of the down projection must
 /// be read at once, and the codecs must be ones that the module multiplies with.
 constexpr bool mixture_fits(const decoder_config& c, const kernels::layers_coded::codecs& types,
-                            const kernels::layers_coded::mixture& experts) {
+                            const kernels::layers_coded::mixture& experts, std::uint32_t workgroups) {
   using namespace kernels::layers_coded;
   return !kernels::is_dense(types.items[0]) && experts.experts <= most_experts && experts.used <= most_experts_used &&
-         experts.used <= experts.experts && c.intermediate_size <= most_expert_columns;
+         experts.used <= experts.experts && c.intermediate_size <= most_expert_columns &&
+         (!experts.biased || biased_rows_fit(c, experts, workgroups));
 }
 /// Whether a model's shape fits the kernel `layers_coded`.
 /// @param context positions of the cache of layers without a window
 /// @param ring positions of the cache of layers with a window; `context` if it has room for all; 0: no layer has a
 /// window
+/// @param biased values of kernels::layers_coded::addition, or-ed
 constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layers_coded::codecs& types,
                                    kernels::turn_norms head_norms, std::uint32_t workgroups, std::uint32_t context,
                                    std::uint32_t ring, kernels::layers::ffns ffns = {},
-                                   const kernels::layers_coded::mixture& experts = {}) {
+                                   const kernels::layers_coded::mixture& experts = {}, std::uint32_t biased = 0) {
   constexpr std::uint32_t threads =
       kernels::layers_coded::resident_subgroups * kernels::layers::resident_subgroup_width;
   const std::array<std::uint32_t, kernels::layers_coded::matrices> columns{c.hidden_size, c.hidden_size, c.hidden_size,
@@ -124,7 +135,7 @@ constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layer
           columns[i] % (std::max)(32u, kernels::column_step(type)) != 0)
         return false;
   }
-  if (experts.is_there() && !mixture_fits(c, types, experts)) return false;
+  if (experts.is_there() && !mixture_fits(c, types, experts, workgroups)) return false;
   if (context == 0 || (ring != context && ring % 256 != 0)) return false;
   if (c.head_dim == 0 || c.head_dim % (head_norms == kernels::turn_norms::each_head ? 128 : 32) != 0 ||
       c.head_dim > 256 || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0)
@@ -144,7 +155,7 @@ constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layer
        given<&of::hidden_size>(c.hidden_size), given<&of::intermediate_size>(c.intermediate_size),
        given<&of::head_dim>(c.head_dim), given<&of::heads>(c.num_attention_heads),
        given<&of::full_every>(ring != 0 ? 2u : 1u), given<&of::ffns>(kernels::layers_coded::ffns_word(ffns, experts)),
-       given<&of::parts>(workgroups)});
+       given<&of::biased>(biased), given<&of::parts>(workgroups)});
 }
 
 /// Whether heads have `narrow` or `wide` channels, and every key head is shared by the same number of query heads.

@@ -8,6 +8,8 @@
 // matrix of their own.
 #pragma once
 
+#include <utility>
+
 #include "intaglio/core/layer_pattern.hpp"
 #include "intaglio/plan/coded_codecs.hpp"
 #include "intaglio/plan/coded_values.hpp"
@@ -51,7 +53,17 @@ class resident_coded_layers : public coded_values {
   }
   constexpr bool resident_fits_with(std::uint32_t workgroup_count) const {
     return resident_coded_fits(config_, codecs_.all, attention_.head_norms, workgroup_count, context_, attention_.ring,
-                               ffns_, experts_.its);
+                               ffns_, experts_.its, additions());
+  }
+  /// The constant `biased`.
+  constexpr std::uint32_t additions() const {
+    using kernels::layers_coded::addition;
+    std::uint32_t out = 0;
+    for (const auto& [is_there, which] : {std::pair{attention_.biased, addition::heads},
+                                          {biased_projection_, addition::projection},
+                                          {attention_.has_sinks, addition::sinks}})
+      if (is_there) out |= static_cast<std::uint32_t>(which);
+    return out;
   }
 
   /// Whether the chain begins with an embedding, and ends with a head, its bounds and a sampler, as the kernel needs.
@@ -65,8 +77,9 @@ class resident_coded_layers : public coded_values {
   constexpr bool fits() {
     if (!ends_fit() || !chain_.finds_blocks(period, pattern_.kinds())) return false;
     const coded_ffns ffns = coded_ffns::of(chain_);
-    ffns_ = ffns.its, experts_.its = ffns.experts;
+    ffns_ = ffns.its, experts_.its = ffns.experts, biased_projection_ = ffns.biased_projection;
     attention_ = coded_attention::of(chain_);
+    if (attention_.has_sinks && !experts_.are_there()) return false;
     for (const block_steps& each : chain_.blocks)
       if (!attention_.is_in(chain_, each) || !codecs_.take(chain_, each) || !ffns.projects(chain_, each) ||
           !ffns.are_in(chain_, each))
@@ -90,7 +103,7 @@ class resident_coded_layers : public coded_values {
                                                  : chain_.outer_norms ? norms_around::before_and_after
                                                                       : norms_around::after);
     out.head_norms = static_cast<std::uint32_t>(attention_.head_norms);
-    out.biased = attention_.biased ? 1 : 0, out.turned = attention_.turns ? 1 : 0;
+    out.biased = additions(), out.turned = attention_.turns ? 1 : 0;
     out.rope_factor = attention_.rope_factor;
     const auto attends = chain_.attention_at(chain_.blocks[pattern_(0)].attends);
     out.scale = attends.scale, out.softcap = attends.softcap;
@@ -120,7 +133,7 @@ class resident_coded_layers : public coded_values {
       if (const access& a = caches.accesses[i]; a.where == region::keys || a.where == region::values)
         note(a.where, true, 0, a.bytes);
     kernels::store(constants(), d.specialization);
-    d.activation = period[chain_.blocks[0].gated].activation;
+    d.activation = period[chain_.blocks[0].activates()].activation;
     d.groups = {parts_, 1, 1};
     d.least_groups = least_resident(
         parts_, [&](std::uint32_t n) { return shares_heads(n) == shares_heads(parts_) && resident_fits_with(n); });

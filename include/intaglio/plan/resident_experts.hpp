@@ -54,16 +54,17 @@ struct resident_experts {
   kernels::layers_coded::mixture its;
   operand logits;         ///< results of the router, for which workgroups wait
   operand choice, given;  ///< values that only the chain writes: a token's experts, and each expert's output
+  operand gates, ups;     ///< values that only the chain writes: results of both products of biased experts
 
   constexpr bool are_there() const { return its.is_there(); }
   /// The mixture of a kind of block.
   static constexpr kernels::layers_coded::mixture of(array_view<const dispatch> period, const block_steps& steps) {
     if (!steps.is_mixture()) return {};
     const auto c = constants_of<kernels::route_kernel>(period[steps.route]);
-    return {c.experts, c.experts_used, c.over_all != 0};
+    return {c.experts, c.experts_used, c.over_all != 0, steps.is_biased_mixture()};
   }
-  /// Whether a kind of block has this mixture, with a plain softmax, a router of f32, and experts without biases whose
-  /// sum is added to the stream. The caller checks the products.
+  /// Whether a kind of block has this mixture, with a plain softmax, a router of f32, and experts whose sum is added to
+  /// the stream; router and experts have biases, or none has. The caller checks the products.
   /// @param hidden elements of the stream
   constexpr bool are_in(array_view<const dispatch> period, const block_steps& steps, std::uint32_t hidden) const {
     if (of(period, steps) != its) return false;
@@ -71,10 +72,11 @@ struct resident_experts {
     const auto route = constants_of<kernels::route_kernel>(period[steps.route]);
     const auto product = [&](std::size_t step) { return constants_of<kernels::matmul_kernel>(period[step]); };
     const auto sum = constants_of<kernels::expert_sum_kernel>(period[steps.sum]);
-    return route.biased == 0 && route.scaled == 0 && route.stated == 0 && route.score == 0 && route.factor == 1.f &&
-           route.groups == 1 && product(steps.router).codec == kernels::codec::f32 &&
+    const std::uint32_t biased = its.biased ? 1 : 0;
+    return route.biased == biased && route.scaled == 0 && route.stated == 0 && route.score == 0 &&
+           route.factor == 1.f && route.groups == 1 && product(steps.router).codec == kernels::codec::f32 &&
            product(steps.gated).own_input == 0 && product(steps.down).own_input == 1 && sum.width == hidden &&
-           sum.experts_used == its.used && sum.biased == 0 && sum.stores == 0;
+           sum.experts_used == its.used && sum.biased == biased && sum.stores == 0;
   }
   /// Binds the dispatches of a kind of block.
   /// @param stream the input of the router and the experts  @param gated outputs of gate and up of a token's experts
@@ -91,9 +93,28 @@ struct resident_experts {
     }
     constexpr auto at = kernels::push_ids<kernels::route_kernel>;
     route[at.logits] = logits, route[at.choice] = choice;
-    rebind(period[steps.gated], stream, gated, nullptr, &choice);
+    if (steps.is_biased_mixture()) {
+      rebind(period[steps.gated], stream, gates, nullptr, &choice);
+      rebind(period[steps.up], stream, ups, nullptr, &choice);
+      bind_activation(period[steps.activation], gated);
+    } else {
+      rebind(period[steps.gated], stream, gated, nullptr, &choice);
+    }
     rebind(period[steps.down], gated, given, nullptr, &choice);
     rebind(period[steps.sum], given, out, &stream, &choice);
+  }
+
+ private:
+  constexpr void bind_activation(dispatch& d, const operand& out) const {
+    constexpr auto at = kernels::push_ids<kernels::gated_kernel>;
+    const std::uint64_t old_up = d[at.up].offset, old_choice = d[at.choice].offset;
+    for (std::size_t i = 0; i < d.access_count; ++i) {
+      access& a = d.accesses[i];
+      if (a.where != region::arena) continue;
+      const operand& to = a.write ? out : a.offset == old_choice ? choice : a.offset == old_up ? ups : gates;
+      a.offset = to.offset, a.layer_stride = to.layer_stride;
+    }
+    d[at.gate] = gates, d[at.up] = ups, d[at.output] = out, d[at.choice] = choice;
   }
 };
 

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_coded_source_hash = 0x7dcda1f012534087ULL;
+inline constexpr unsigned long long layers_coded_source_hash = 0xa1a00f9ecf19c3bfULL;
 alignas(4) inline constexpr char layers_coded_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\257\274\3\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0"
     "\21\0\2\0\341\24\0\0\21\0\2\0\342\24\0\0\21\0\2\0\343\24\0\0\21\0\2\0\202\27\0\0\21\0\2\0\203\27\0\0\12\0\10\0SP"

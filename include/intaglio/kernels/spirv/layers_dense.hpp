@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_dense_source_hash = 0xcbda7c6b51a1ba2bULL;
+inline constexpr unsigned long long layers_dense_source_hash = 0xfc787e2cb1697c10ULL;
 alignas(4) inline constexpr char layers_dense_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\252\373\2\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0"
     "\21\0\2\0\341\24\0\0\21\0\2\0\342\24\0\0\21\0\2\0\343\24\0\0\21\0\2\0\202\27\0\0\21\0\2\0\203\27\0\0\12\0\10\0SP"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_mixed_source_hash = 0x51cde3c197676995ULL;
+inline constexpr unsigned long long layers_mixed_source_hash = 0x9abd91f642a0d4dcULL;
 alignas(4) inline constexpr char layers_mixed_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\320\367\13\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0"
     "\0\21\0\2\0\341\24\0\0\21\0\2\0\342\24\0\0\21\0\2\0\343\24\0\0\21\0\2\0\202\27\0\0\21\0\2\0\203\27\0\0\12\0\10\0"

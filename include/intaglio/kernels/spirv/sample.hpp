@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long sample_source_hash = 0xdd6017f90315853cULL;
+inline constexpr unsigned long long sample_source_hash = 0xe72c132c9dd90a39ULL;
 alignas(4) inline constexpr char sample_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0BX\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0\21\0\2\0\343\24\0\0\13"
     "\0\6\0\10\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0 \0\5\0\0\0\13\0\0\0main\0\0\0\0\226\1\0\0"
