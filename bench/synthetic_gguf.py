@@ -5,12 +5,14 @@
   bench/synthetic_gguf.py bitnet_2b_4t tq2_0 f16 OUT.gguf --vocabulary VOCABULARY.gguf
   bench/synthetic_gguf.py mistral_7b q4_k_m q4_k_m OUT.gguf
 
-q4_k_m and q5_k_m are the mixes of these names: each matrix in the codec that llama-quantize gives it. The vocabulary is
-that of another file, or empty (`no_vocab`).
+q4_k_m and q5_k_m are the mixes of these names: each matrix in the codec that llama-quantize gives it. Of gpt-oss the
+first codec is that of experts, the second that of all other matrices. The vocabulary is that of another file, or empty
+(`no_vocab`).
 For programs that import this there are models which say a text (Speech)."""
 
 import argparse
 import copy
+import math
 import os
 import pathlib
 import random
@@ -31,6 +33,7 @@ CODECS = {
     "q6_k": (14, 256, 210, 18),
     "iq4_xs": (23, 256, 136, 30),
     "bf16": (30, 1, 2, 32),
+    "mxfp4": (39, 32, 17, 38),
     "tq2_0": (35, 256, 66, 37),
 }
 # name: general.file_type, codecs of most matrices and of those that are kept better
@@ -47,7 +50,26 @@ SHAPES = {
     "qwen3_8b": ("qwen3", 36, 4096, 12288, 32, 8, 128, 151936, 40960, 1000000.0, 1e-6, False),
     "qwen25_7b": ("qwen2", 28, 3584, 18944, 28, 4, 128, 152064, 32768, 1000000.0, 1e-6, False),
     "gemma3_1b": ("gemma3", 26, 1152, 6912, 4, 1, 256, 262144, 32768, 1000000.0, 1e-6, True),
+    "phi_4_mini": ("phi3", 32, 3072, 8192, 24, 8, 128, 200064, 131072, 10000.0, 1e-5, True),
+    "gptoss_20b": ("gpt-oss", 24, 2880, 2880, 64, 8, 64, 201088, 131072, 150000.0, 1e-5, False),
     "gemma3_4b": ("gemma3", 34, 2560, 10240, 8, 4, 256, 262208, 131072, 1000000.0, 1e-6, True),
+}
+
+# Keys of a header that only some architectures have: numbers, texts, fractions.
+MORE_KEYS = {
+    "gemma3": ({b"attention.sliding_window": 1024}, {b"rope.scaling.type": b"linear"}, {b"rope.scaling.factor": 8.0}),
+    "phi3": (
+        {b"rope.dimension_count": 96, b"rope.scaling.original_context_length": 4096,
+         b"attention.sliding_window": 262144},
+        {},
+        {b"rope.scaling.attn_factor": 1.19},
+    ),
+    "gpt-oss": (
+        {b"expert_count": 32, b"expert_used_count": 4, b"expert_feed_forward_length": 2880,
+         b"attention.sliding_window": 128, b"rope.scaling.original_context_length": 4096},
+        {b"rope.scaling.type": b"yarn"},
+        {b"rope.scaling.factor": 32.0},
+    ),
 }
 
 
@@ -182,6 +204,7 @@ def blocks(codec, count, scale=1.0):
         "q5_k": lambda i: half(0.00005 * scale) + half(0.0008 * scale) + at(i, 172),
         "iq4_xs": lambda i: half(0.00002 * scale) + at(i, 134),
         "q6_k": lambda i: at(i, 208) + half(0.00001 * scale),
+        "mxfp4": lambda i: b"\x76" + at(i, 16),  # 2^-9
         "tq2_0": lambda i: without_threes(at(i, 64)) + half(0.01 * scale),
     }[codec]
     return b"".join(map(block, range(count)))
@@ -191,6 +214,8 @@ def mixed(shape, mix, name, layer=0):
     """The codec of a matrix (include/intaglio/families/mixes.hpp)."""
     _, layers, *_, tied = SHAPES[shape]
     _, most, better = MIXES[mix]
+    if name == "attn_qkv":
+        return {"q4_k": "q5_k", "q5_k": "q6_k"}[most]
     if name in ("attn_v", "ffn_down"):
         first = layers // 8
         return better if layer < first or layer >= 7 * layers // 8 or (layer - first) % 3 == 2 else most
@@ -203,7 +228,12 @@ def tensors_of(shape, codec, head_codec):
     out = [("token_embd", (width, vocabulary), of(head_codec, "token_embd")), ("output_norm", (width,), "f32")]
     if not tied:
         out.append(("output", (width, vocabulary), of(head_codec, "output")))
+    if architecture == "phi3":
+        out += [(f"rope_factors_{which}", (48,), "f32") for which in ("long", "short")]
     for i in range(layers):
+        if architecture == "gpt-oss":
+            out += gptoss_layer(i, shape, codec, head_codec)
+            continue
         matrices = {
             "attn_q": (width, heads * head),
             "attn_k": (width, kv_heads * head),
@@ -213,6 +243,13 @@ def tensors_of(shape, codec, head_codec):
             "ffn_up": (width, ffn),
             "ffn_down": (ffn, width),
         }
+        if architecture == "phi3":
+            matrices = {
+                "attn_qkv": (width, (heads + 2 * kv_heads) * head),
+                "attn_output": (heads * head, width),
+                "ffn_up": (width, 2 * ffn),
+                "ffn_down": (ffn, width),
+            }
         norms = {"attn_norm": width, "ffn_norm": width}
         if architecture == "bitnet":
             norms |= {"attn_sub_norm": heads * head, "ffn_sub_norm": ffn}
@@ -228,12 +265,35 @@ def tensors_of(shape, codec, head_codec):
     return out
 
 
+def gptoss_layer(i, shape, codec, other):
+    _, _, width, ffn, heads, kv_heads, head, *_ = SHAPES[shape]
+    experts = MORE_KEYS["gpt-oss"][0][b"expert_count"]
+    of = {
+        "attn_norm.weight": ((width,), "f32"),
+        "attn_q": ((width, heads * head), other),
+        "attn_k": ((width, kv_heads * head), other),
+        "attn_v": ((width, kv_heads * head), other),
+        "attn_sinks.weight": ((heads,), "f32"),
+        "attn_output": ((heads * head, width), other),
+        "post_attention_norm.weight": ((width,), "f32"),
+        "ffn_gate_inp": ((width, experts), "f32"),
+        "ffn_gate_exps": ((width, ffn, experts), codec),
+        "ffn_up_exps": ((width, ffn, experts), codec),
+        "ffn_down_exps": ((ffn, width, experts), codec),
+    }
+    out = []
+    for name, (size, its) in of.items():
+        out.append((f"blk.{i}.{name.removesuffix('.weight')}", size, its))
+        if not name.endswith(".weight"):
+            out.append((f"blk.{i}.{name}.bias", size[1:], "f32"))
+    return out
+
+
 def tensor_bytes(size, codec):
     _, weights, width, _ = CODECS[codec]
     if size[0] % weights != 0:
         raise SystemExit(f"{codec}: expected rows of whole blocks of {weights}, found {size}")
-    count = size[0] * (size[1] if len(size) == 2 else 1)
-    return count // weights * width
+    return math.prod(size) // weights * width
 
 
 def spoken(shape, layers):
@@ -270,10 +330,8 @@ def write(shape, codec, head_codec, target, vocabulary=None, speech=None):
     if not vocabulary and not speech:
         strings[b"tokenizer.ggml.model"] = b"no_vocab"
     floats = {a + b"attention.layer_norm_rms_epsilon": epsilon, a + b"rope.freq_base": rope_base}
-    if architecture == "gemma3":
-        words[a + b"attention.sliding_window"] = 1024
-        strings[a + b"rope.scaling.type"] = b"linear"
-        floats[a + b"rope.scaling.factor"] = 8.0
+    for to, more in zip((words, strings, floats), MORE_KEYS.get(architecture, ())):
+        to |= {a + key: value for key, value in more.items()}
     source = vocabulary.read_bytes() if vocabulary else b""
     tokenizer = (
         [text(key) + source[at:end] for key, at, end in key_values(source) if key.startswith(b"tokenizer.")]

@@ -63,7 +63,7 @@ class schema_grammar {
   void add_number(rule to, const value_form& of) {
     const number_bounds& bounds = of.numbers;
     if (bounds.any()) return g_.add(to, {rules_.number});
-    const bool any_integer = !bounds.least && !bounds.most && bounds.step == 1 && bounds.step_places == 0;
+    const bool any_integer = !bounds.least && !bounds.most && bounds.step == 1 && bounds.step_decimals == 0;
     if (bounds.empty()) all_.nothing(of, "no number is in the range");
     g_.add(to, {any_integer ? rules_.integer : numbers_.of(bounds)});
   }

@@ -98,11 +98,11 @@ class program {
     type_of_[id] = type_id;
     const std::uint32_t at = static_cast<std::uint32_t>(initial.size());
     initial.resize(at + types_.at(type_id).words);
-    return places_[id] = at;
+    return indices_[id] = at;
   }
   std::uint32_t at(std::uint32_t id) const {
-    const auto found = places_.find(id);
-    if (found == places_.end()) fail("id " + std::to_string(id) + " has no value");
+    const auto found = indices_.find(id);
+    if (found == indices_.end()) fail("id " + std::to_string(id) + " has no value");
     return found->second;
   }
   void declare() {
@@ -223,7 +223,7 @@ class program {
   }
 
   // The function.
-  bool constant(std::uint32_t id) const { return places_.count(id) != 0 && at(id) < constant_words_; }
+  bool constant(std::uint32_t id) const { return indices_.count(id) != 0 && at(id) < constant_words_; }
   std::vector<std::uint32_t> ways(std::span<const std::uint32_t> w) const {
     const std::uint32_t code_ = w[0] & 0xffff;
     if (code_ == op_branch) return {w[1]};
@@ -459,7 +459,7 @@ class program {
   std::size_t body_ = 0;
   std::uint32_t constant_words_ = 0;
   std::map<std::uint32_t, type> types_;
-  std::map<std::uint32_t, std::uint32_t> type_of_, places_, starts_;
+  std::map<std::uint32_t, std::uint32_t> type_of_, indices_, starts_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> decorations_;
   std::map<std::uint32_t, std::map<std::uint32_t, std::uint32_t>> offsets_;
   std::map<std::uint32_t, std::size_t> blocks_, ends_;
