@@ -74,14 +74,14 @@ inline void write_merged(const std::filesystem::path& path, const std::filesyste
     const auto row_bytes = static_cast<std::size_t>(io::row_bytes(to.type, columns));
     std::vector<float> row(columns);
     for (std::size_t r = 0; r < to.rows(); ++r) {
-      const auto row_bytes = std::as_writable_bytes(std::span(bytes))
-                                 .subspan(static_cast<std::size_t>(to.offset) + r * row_bytes, row_bytes);
-      io::decode_row(to.type, row_bytes, row);
+      const auto its_row = std::as_writable_bytes(std::span(bytes))
+                               .subspan(static_cast<std::size_t>(to.offset) + r * row_bytes, row_bytes);
+      io::decode_row(to.type, its_row, row);
       for (std::size_t k = 0; k < of.rank; ++k) {
         const float weight = scale * (of.alpha / static_cast<float>(of.rank)) * b[r * of.rank + k];
         for (std::size_t i = 0; i < columns; ++i) row[i] += weight * a[k * columns + i];
       }
-      io::encode_row(to.type, row, row_bytes);
+      io::encode_row(to.type, row, its_row);
     }
   }
   std::ofstream(path, std::ios::binary) << bytes;
