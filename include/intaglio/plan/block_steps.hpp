@@ -26,7 +26,7 @@ struct block_steps {
   } early, late;
   /// Dispatches of a mixture of experts beside `gated` and `down`: the router's product, the choice, the sum.
   std::size_t router = no_step, route = no_step, sum = no_step;
-  /// Of experts with biases, where `gated` is the product of gates alone: the product of ups, and the activation.
+  /// The product of ups and the activation, of experts with biases. Their `gated` is the product of gates alone.
   std::size_t up = no_step, activation = no_step;
   constexpr bool is_mixture() const { return route != no_step; }
   constexpr bool is_biased_mixture() const { return activation != no_step; }
