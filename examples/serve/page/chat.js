@@ -98,9 +98,10 @@ $('room-cut').onclick = () => {
   show();
 };
 $('room-new').onclick = () => $('new').click();
-$('settings').onreset = () => {
+$('defaults').onclick = () => {
   localStorage.removeItem(store.settings);
-  setTimeout(show_texts);  // behind the reset: the conversation keeps its texts
+  $('settings').reset();
+  show_texts();  // the conversation keeps its texts
 };
 function close_more() {
   $('more').open = false;
