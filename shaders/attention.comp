@@ -75,7 +75,7 @@ shared vec4 octet_sums[together ? quads > 32u ? 512u : 1u : octets_of_span* row_
 shared float octet_totals[octets_of_span];                                               // of probabilities
 shared float scores[together ? 1u : span_positions];                                     // probabilities later
 shared float maxima[together ? 16u : (workgroup_size + narrowest - 1u) / narrowest];
-shared vec4 pool[together ? 256u + 4u * quads : 1u];
+shared vec4 pool[together ? 256u + 4u * query_quads : 1u];
 shared bool came_last;
 
 // Octets of a subgroup, and whether registers hold their values as well as their keys.
@@ -94,6 +94,8 @@ shared bool came_last;
 
 // Rows of channels of a head, and rounds in which the four quarters of the virtual lanes load its chunks.
 const uint head_rows = (quads + row_limit - 1u) / row_limit, chunk_rounds = (chunks + 3u) / 4u;
+// Rounds whose loads are under way together: of wide heads no more than registers hold.
+const uint rounds_at_once = chunk_rounds <= 8u ? chunk_rounds : 6u;
 vec4 sums[row_limit / 4u * head_rows];
 vec2 weight;             // maximum and total
 uvec4 raw_values[2][8];  // of the subgroup's octets, if they are resident
@@ -132,29 +134,33 @@ uvec4 octet_value(uint first_row, uint octet, uint position, uint count, uint qu
 // One virtual lane's part of the scores of octets n and n + 1. Also loads the values if they are resident.
 vec2 score_parts(uint query_quad, uint key, uint first_row, uint count, uint octets, uint n, uint virtual_index) {
   uint index = virtual_lane + virtual_index * virtual_width, quarter = index >> 3;
-  vec4 q[2u * chunk_rounds];
-  raw_chunk raw[2][chunk_rounds];
-  LATER_UNROLLED for (uint c = 0u; c < chunk_rounds; ++c) {
-    uint chunk = min(quarter + 4u * c, chunks - 1u);
-    LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) if (has_octet(octet_of(n + i), octets)) raw[i][c] =
-        load_cached_key(keys, key + (octet_offset(octet_of(n + i)) * chunks + chunk) * 8u + (index & 7u));
-    q[2u * c] = FloatQuads(query).at[query_quad + 2u * chunk];
-    q[2u * c + 1u] = FloatQuads(query).at[query_quad + 2u * chunk + 1u];
-  }
-  if (resident)
-    LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) if (has_octet(octet_of(i), octets))
-        LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) raw_values[i][r] =
-            octet_value(first_row, octet_of(i), r, count, virtual_lane);
   vec2 parts;
-  LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
-    precise vec4 a = vec4(0.0);
-    LATER_UNROLLED for (uint c = 0u; c < chunk_rounds; ++c) if (quarter + 4u * c < chunks) {
+  precise vec4 a[2];
+  LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) a[i] = vec4(0.0);
+  for (uint first = 0u; first < chunk_rounds; first += rounds_at_once) {
+    vec4 q[2u * rounds_at_once];
+    raw_chunk raw[2][rounds_at_once];
+    LATER_UNROLLED for (uint c = 0u; c < rounds_at_once; ++c) {
+      uint chunk = min(quarter + 4u * (first + c), chunks - 1u);
+      LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) if (has_octet(octet_of(n + i), octets)) raw[i][c] =
+          load_cached_key(keys, key + (octet_offset(octet_of(n + i)) * chunks + chunk) * 8u + (index & 7u));
+      q[2u * c] = FloatQuads(query).at[query_quad + 2u * chunk];
+      q[2u * c + 1u] = FloatQuads(query).at[query_quad + 2u * chunk + 1u];
+    }
+    if (resident && first == 0u)
+      LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) if (has_octet(octet_of(i), octets))
+          LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) raw_values[i][r] =
+              octet_value(first_row, octet_of(i), r, count, virtual_lane);
+    LATER_UNROLLED for (uint i = 0u; i < 2u; ++i)
+        LATER_UNROLLED for (uint c = 0u; c < rounds_at_once; ++c) if (quarter + 4u * (first + c) < chunks) {
       key_chunk k = widened_key(raw[i][c]);
       precise vec4 low = q[2u * c] * k.low, high = q[2u * c + 1u] * k.high;
-      a = a + low;
-      a = a + high;
+      a[i] = a[i] + low;
+      a[i] = a[i] + high;
     }
-    precise float sum = (a.x + a.y) + (a.z + a.w);
+  }
+  LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
+    precise float sum = (a[i].x + a[i].y) + (a[i].z + a[i].w);
     parts[i] = sum;
   }
   return parts;

@@ -9,7 +9,7 @@
 
 #define ONE_BY_ONE [[dependency_infinite]]  // not unrolled (tools/embed_shaders)
 const uint sharing = heads / kv_heads, head_groups = (sharing + heads_together - 1u) / heads_together;
-const uint octets_at_once = 2u, spans_at_once = 16u;
+const uint octets_at_once = 2u, spans_at_once = 16u, rows_of_quads = (quads + 31u) / 32u;
 // In `pool`: scores, then probabilities, by subgroup and head, 16 quads of positions each; queries by head. After their
 // use: sums of two groups by head.
 const uint queries_at = 256u;
@@ -25,26 +25,29 @@ float score_octets(together_span at, uint first_octet, uint own_head) {
   bool odd = (quarter & 1u) != 0u, upper = (quarter & 2u) != 0u;
   float greatest = minus_infinity;
   ONE_BY_ONE for (uint o = 0u; o < 8u; o += octets_at_once) {
-    raw_chunk raw[octets_at_once][chunk_rounds];
-    LATER_UNROLLED for (uint i = 0u; i < octets_at_once; ++i) {
-      uint octet = first_octet + o + i;
-      if (!at.whole) octet = min(octet, (at.count - 1u) / 8u);
-      uint from = at.key + (octet * chunks + quarter) * 8u + position;
-      LATER_UNROLLED for (uint c = 0u; c < chunk_rounds; ++c) raw[i][c] = load_cached_key(keys, from + 32u * c);
-    }
     precise vec4 a[octets_at_once][4];
     LATER_UNROLLED for (uint i = 0u; i < octets_at_once; ++i) LATER_UNROLLED for (uint h = 0u; h < 4u; ++h) a[i][h] =
         vec4(0.0);
-    LATER_UNROLLED for (uint c = 0u; c < chunk_rounds; ++c) {
-      key_chunk k[octets_at_once];
-      LATER_UNROLLED for (uint i = 0u; i < octets_at_once; ++i) k[i] = widened_key(raw[i][c]);
-      LATER_UNROLLED for (uint h = 0u; h < 4u; ++h) {
-        uint from = queries_at + h * quads + 2u * quarter + 8u * c;
-        vec4 q_low = pool[from], q_high = pool[from + 1u];
-        LATER_UNROLLED for (uint i = 0u; i < octets_at_once; ++i) {
-          precise vec4 low = q_low * k[i].low, high = q_high * k[i].high;
-          a[i][h] = a[i][h] + low;
-          a[i][h] = a[i][h] + high;
+    for (uint first = 0u; first < chunk_rounds; first += rounds_at_once) {
+      raw_chunk raw[octets_at_once][rounds_at_once];
+      LATER_UNROLLED for (uint i = 0u; i < octets_at_once; ++i) {
+        uint octet = first_octet + o + i;
+        if (!at.whole) octet = min(octet, (at.count - 1u) / 8u);
+        uint from = at.key + (octet * chunks + quarter) * 8u + position;
+        LATER_UNROLLED for (uint c = 0u; c < rounds_at_once; ++c) if (first + c < chunk_rounds) raw[i][c] =
+            load_cached_key(keys, from + 32u * (first + c));
+      }
+      LATER_UNROLLED for (uint c = 0u; c < rounds_at_once; ++c) if (first + c < chunk_rounds) {
+        key_chunk k[octets_at_once];
+        LATER_UNROLLED for (uint i = 0u; i < octets_at_once; ++i) k[i] = widened_key(raw[i][c]);
+        LATER_UNROLLED for (uint h = 0u; h < 4u; ++h) {
+          uint from = queries_at + h * query_quads + 2u * quarter + 8u * (first + c);
+          vec4 q_low = pool[from], q_high = pool[from + 1u];
+          LATER_UNROLLED for (uint i = 0u; i < octets_at_once; ++i) {
+            precise vec4 low = q_low * k[i].low, high = q_high * k[i].high;
+            a[i][h] = a[i][h] + low;
+            a[i][h] = a[i][h] + high;
+          }
         }
       }
     }
@@ -173,9 +176,9 @@ void attend_together(uint token, uint group, uint start, uint count) {
                                    min(count - first, span_positions), false);
   at.whole = at.count == span_positions && seen == 0u;
   uint first_token_head = token * heads + first_head;
-  for (uint i = gl_LocalInvocationIndex; i < 4u * quads; i += 128u)
+  for (uint i = gl_LocalInvocationIndex; i < 4u * query_quads; i += 128u)
     pool[queries_at + i] =
-        FloatQuads(query).at[(first_token_head + min(i / quads, own_heads - 1u)) * quads + i % quads];
+        FloatQuads(query).at[(first_token_head + min(i / query_quads, own_heads - 1u)) * query_quads + i % query_quads];
   barrier();
   uint first_octet = 8u * subgroup_index, head = ((lane >> 2) & 2u) + (lane >> 4);  // of the lane's scores
   uint own_head = subgroup_index * 4u + head;
@@ -189,31 +192,33 @@ void attend_together(uint token, uint group, uint start, uint count) {
   if (subgroup_index == 0u && (lane & 7u) == 0u) octet_totals[16u + head] = greatest;
   subgroupBarrier();
 
-  ONE_BY_ONE for (uint row = 0u; row < (quads + 31u) / 32u; ++row) {
+  uint first_partial = (first_token_head * splits + split) * (quads + 1u), stride = splits * (quads + 1u);
+  ONE_BY_ONE for (uint row = 0u; row < rows_of_quads; ++row) {
     uint quad = min(lane + 32u * row, quads - 1u);
     sum_octets(at, first_octet, quad);
-    if (row + 1u < (quads + 31u) / 32u) {  // the pool's content is read again, so the sums use another buffer
-      LATER_UNROLLED for (uint h = 0u; h < 4u; ++h) octet_sums[(subgroup_index * 4u + h) * 32u + lane] = group_sums[h];
+    if (rows_of_quads == 1u) {
+      ONE_BY_ONE for (uint apart = 1u; apart < 4u; apart += apart) hand_over(apart);
+      if (subgroup_index == 0u && lane < quads)
+        LATER_UNROLLED for (uint h = 0u; h < 4u; ++h) if (h < own_heads)
+            partials.at[first_partial + h * stride + quad] = group_sums[h];
       continue;
     }
-    ONE_BY_ONE for (uint apart = 1u; apart < 4u; apart += apart) hand_over(apart);
+    // The pool's content is read again, so the sums use another buffer, which each subgroup reads for one head.
+    if (row != 0u) barrier();
+    LATER_UNROLLED for (uint h = 0u; h < 4u; ++h) octet_sums[(subgroup_index * 4u + h) * 32u + lane] = group_sums[h];
+    barrier();
+    uint own = subgroup_index * 32u + lane;
+    precise vec4 sum = (octet_sums[own] + octet_sums[own + 128u]) + (octet_sums[own + 256u] + octet_sums[own + 384u]);
+    if (subgroup_index < own_heads && lane + 32u * row < quads)
+      partials.at[first_partial + subgroup_index * stride + quad] = sum;
   }
-  if (subgroup_index == 0u) LATER_UNROLLED for (uint h = 0u; h < 4u; ++h) if (h < own_heads) {
+  if (subgroup_index == 0u && lane == 0u) LATER_UNROLLED for (uint h = 0u; h < 4u; ++h) if (h < own_heads) {
       precise float all = (octet_totals[h] + octet_totals[4u + h]) + (octet_totals[8u + h] + octet_totals[12u + h]);
-      vec2 its = vec2(octet_totals[16u + h], all);
-      uint index = ((first_token_head + h) * splits + split) * (quads + 1u);
-      for (uint quad = lane; quad < quads; quad += 32u) {
-        precise vec4 sum = group_sums[h];
-        if (quads > 32u && quad < 32u)
-          sum = (octet_sums[h * 32u + lane] + octet_sums[(4u + h) * 32u + lane]) +
-                (octet_sums[(8u + h) * 32u + lane] + octet_sums[(12u + h) * 32u + lane]);
-        partials.at[index + quad] = sum;
-      }
-      if (lane == 0u) partials.at[index + quads] = vec4(its, 0.0, 0.0);
+      partials.at[first_partial + h * stride + quads] = vec4(octet_totals[16u + h], all, 0.0, 0.0);
     }
   if (!comes_last(first_token_head, spans)) return;
   uint merges = min(subgroup_index, own_heads - 1u);  // a head's
-  ONE_BY_ONE for (uint row = 0u; row < (quads + 31u) / 32u; ++row) {
+  ONE_BY_ONE for (uint row = 0u; row < rows_of_quads; ++row) {
     uint quad = min(lane + 32u * row, quads - 1u);
     vec4 merged = merged_together((first_token_head + merges) * splits, spans, quad);
     vec4 result = attended(merged, weight, has_sinks != 0u ? sinks.at[first_head + merges] : 0.0);

@@ -55,7 +55,7 @@ void check_together(kernel_device& on, const attention_problem& p) {
   const auto& s = p.shape;
   plan::dispatch engraved{.kernel = kernels::kernel::attention};
   kernels::attention_kernel::constants c{};
-  c.heads = s.heads, c.kv_heads = s.kv_heads, c.head_dim = s.head_dim, c.heads_together = 1;
+  c.heads = s.heads, c.kv_heads = s.kv_heads, c.head_dim = s.head_dim, c.value_dim = s.value_dim, c.heads_together = 1;
   c.splits = kernels::attention_spans(s.window == 0 ? s.context : std::min(s.context, s.window + 512));
   kernels::store(c, engraved.specialization);
   REQUIRE(plan::attends_together(engraved, plan::classes::nvidia));
@@ -64,10 +64,10 @@ void check_together(kernel_device& on, const attention_problem& p) {
   INFO("head_dim " << s.head_dim << ", " << s.heads << " heads, " << s.kv_heads << " of keys, position " << p.position);
   const auto query = on.filled(p.query), keys = on.filled(p.keys), values = on.filled(p.values),
              state = on.filled(fresh_state(p.position, 1, 1, s.context)), sinks = sinks_on(on, s),
-             partials = on.poisoned(kernels::attention_partial_bytes(1, s.heads, c.splits, s.head_dim)),
+             partials = on.poisoned(kernels::attention_partial_bytes(1, s.heads, c.splits, s.value_width())),
              counters = on.filled(std::vector<std::uint32_t>(s.heads));
   auto constants = attention_constants(s);
-  constants.insert(constants.end(), {{"splits", c.splits}, {"heads_together", together}});
+  constants.insert(constants.end(), {{"splits", c.splits}, {"heads_together", together}, {"value_dim", s.value_dim}});
   for (int time = 0; time < 2; ++time) {
     const auto output = on.poisoned(p.expected.size() * 4);
     on.run(kernels::kernel::attention, 128 / on.subgroup_size(), constants,
@@ -98,6 +98,10 @@ TEST_CASE("attention with heads together: the bits of the other forms, with one 
         std::pair{reference::attention_shape{.heads = 7, .kv_heads = 1, .head_dim = 64, .context = 600}, 597u},
         std::pair{reference::attention_shape{.heads = 2, .kv_heads = 1, .head_dim = 256, .context = 600}, 590u},
         std::pair{reference::attention_shape{.heads = 3, .kv_heads = 1, .head_dim = 160, .context = 300}, 290u},
+        std::pair{reference::attention_shape{.heads = 2, .kv_heads = 1, .head_dim = 512, .context = 300}, 290u},
+        std::pair{
+            reference::attention_shape{.heads = 5, .kv_heads = 1, .head_dim = 576, .context = 600, .value_dim = 512},
+            590u},
         std::pair{reference::attention_shape{
                       .heads = 4, .kv_heads = 1, .head_dim = 128, .context = 600, .cache_element = element::q8_0},
                   580u},

@@ -5,6 +5,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/deepseek2.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/plan/device_plan.hpp"
@@ -71,4 +72,25 @@ TEST_CASE("no form for long contexts where there is none to gain, or another one
   c.heads = 8, c.kv_heads = 2, c.head_dim = 128, c.splits = 9, c.heads_together = 1, c.window = 1024;
   kernels::store(c, windowed.specialization);
   CHECK_FALSE(plan::attends_together(windowed, plan::classes::nvidia));
+}
+
+TEST_CASE("heads of a latent vector share its reads where their queries and sums fit into shared memory", "[plan]") {
+  const plan::planned made = plan::planned::of<models::deepseek2<models::deepseek_v2_lite_config, dtype::q8_0>>(
+      plan::profiles::portable, 16384);
+  const plan::device_plan fitted(made.table(), plan::classes::h100);
+  REQUIRE(fitted.long_decode() != nullptr);
+  std::size_t found = 0;
+  for (const plan::dispatch& call : fitted.long_decode()->period) {
+    if (call.kernel != kernels::kernel::attention) continue;
+    const auto c = kernels::constants_of<kernels::attention_kernel>(call.specialization);
+    CHECK((c.head_dim == 576 && c.value_dim == 512 && c.heads_together == 4));
+    CHECK(call.groups == std::array{4u, 1u, 64u});
+    ++found;
+  }
+  CHECK(found == 2);  // of the dense layer, and of the others
+  for (const plan::dispatch& call : made.table().decode.period) {
+    plan::device_class small = plan::classes::nvidia;
+    small.shared_memory_bytes = 16384;
+    CHECK_FALSE(plan::attends_together(call, small));
+  }
 }

@@ -51,7 +51,8 @@ inline constexpr kernel_interface attention_interface{
 inline constexpr std::uint32_t most_head_dim = 576, most_shared_head_dim = 256;
 
 /// Limits of attention that shares reads among heads (heads_together above 1). It needs together_subgroups subgroups of
-/// 32, splits above 1, head_dim a multiple of 32 up to most_shared_head_dim, and no slots. Workgroup x has
+/// 32, splits above 1, head_dim a multiple of 32, and no slots; above most_shared_head_dim its queries and sums take
+/// more than 16 KiB of shared memory. Workgroup x has
 /// heads_together heads, or fewer at the end of those that share keys and values.
 inline constexpr std::uint32_t most_heads_together = 4, together_subgroups = 4, together_subgroup_width = 32;
 

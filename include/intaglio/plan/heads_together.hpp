@@ -20,9 +20,10 @@ constexpr bool attends_together(const dispatch& d, const kernels::device_class& 
       device.subgroup_size != kernels::together_subgroup_width)
     return false;
   const auto c = kernels::constants_of<kernels::attention_kernel>(d.specialization);
-  return c.splits > 1 && c.value_dim == 0 && c.window == 0 && c.slot_words == 0 && c.heads_together == 1 &&
-         c.heads > c.kv_heads && c.head_dim % 32 == 0 && c.head_dim <= kernels::most_shared_head_dim &&
-         d.groups[1] == 1;
+  return c.splits > 1 && c.window == 0 && c.slot_words == 0 && c.heads_together == 1 && c.heads > c.kv_heads &&
+         c.head_dim % 32 == 0 && d.groups[1] == 1 &&
+         (c.head_dim <= kernels::most_shared_head_dim ||
+          device.shared_memory_bytes >= kernels::usual_shared_memory_bytes);
 }
 /// First position from which decode with heads together is faster than the resident dispatch, or than attention head by
 /// head. It depends on the bytes of a layer's keys and values up to that position; measured on an H200

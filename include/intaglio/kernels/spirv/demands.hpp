@@ -56,10 +56,11 @@ constexpr void attention_demands(module_use& d) {
   d.add(4ull * v32, 4);
   d.add(4ull * 32u, 4);
   d.add(4, 4);
-  const unsigned v33 = 4u * v16;
-  const unsigned v34 = 256u + v33;
-  const unsigned v35 = v11 != 0u ? v34 : 1u;
-  d.add(16ull * v35, 16);
+  const unsigned v33 = d.quotient(v14, 4u);
+  const unsigned v34 = 4u * v33;
+  const unsigned v35 = 256u + v34;
+  const unsigned v36 = v11 != 0u ? v35 : 1u;
+  d.add(16ull * v36, 16);
 }
 inline constexpr unsigned attention_batch_capabilities[] = {1, 5347};
 constexpr void attention_batch_demands(module_use& d) {

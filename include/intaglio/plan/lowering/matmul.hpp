@@ -99,10 +99,10 @@ struct coded_lowering : dispatch_builder {
       d_->subgroups *= 2;
       // Subgroups without rows help to prepare x. Several products fill the device together: each has enough workgroups
       // for that, and a subgroup for each group of rows.
-      const std::uint32_t most =
-          outputs == 1 ? row_groups
-                       : (std::max)((row_groups + d_->subgroups - 1) / d_->subgroups,
-                                    (std::min)(row_groups, (c_.target.work.matmul_groups + outputs - 1) / outputs));
+      const std::uint32_t most = outputs == 1
+                                     ? row_groups
+                                     : (std::max)((row_groups + d_->subgroups - 1) / d_->subgroups,
+                                                  (std::min)(row_groups, c_.target.work.matmul_groups / outputs));
       d_->groups = {(std::min)((c_.target.work.matmul_groups + 1) / 2, most), outputs, 1};
       return;
     }
