@@ -36,8 +36,10 @@ struct afmoe_ffn {
     const auto mixture = mixture_of<W>(c);
     if (shared == 0) return mixture.forward(t, h);
     const ir::value_id inner = gated_shared<W>{hidden, shared, c.hidden_act}.forward(t, h);
+    const ir::value_id choice = mixture.choose(t, h);
+    // Next to the choice, which it does not wait for.
     const ir::value_id its = t.matmul(inner, "ffn_down_shexp.weight", hidden, shared, W);
-    return t.add(its, mixture.forward(t, h));
+    return t.add(its, mixture.sum(t, mixture.experts.forward(t, h, choice), choice));
   }
 };
 

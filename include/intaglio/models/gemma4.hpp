@@ -56,17 +56,18 @@ struct gemma4_mixture {
     const float eps = c.rms_norm_eps;
     // clang-format off
     const auto dense = rms_norm{"ffn_norm.weight", eps}
-                     | FFN<W, input_type<W>>{hidden, inner, c.hidden_act}
-                     | linear<W>{"ffn_down.weight", inner, hidden}
-                     | rms_norm{"post_ffw_norm_1.weight", eps};
+                     | FFN<W, input_type<W>>{hidden, inner, c.hidden_act};
     const auto router = rms_norm{"ffn_gate_inp.scale", eps, 1 / square_root(static_cast<float>(hidden))}
                       | linear<dtype::f32>{"ffn_gate_inp.weight", hidden, c.num_local_experts};
     // clang-format on
-    const ir::value_id own = dense.forward(t, x);
+    // Steps of the FFN are next to steps of the mixture that do not wait for them.
+    const ir::value_id gated = dense.forward(t, x);
     const ir::value_id choice =
         t.route(router.forward(t, x), "ffn_gate_inp.weight", c.num_experts_per_tok, false, "ffn_down_exps.scale");
+    const ir::value_id down = linear<W>{"ffn_down.weight", inner, hidden}.forward(t, gated);
     const ir::value_id given = gated_experts<W>{hidden, c.intermediate_size, c.num_local_experts, c.hidden_act}.forward(
         t, t.rms_norm(x, "pre_ffw_norm_2.weight", eps), choice);
+    const ir::value_id own = t.rms_norm(down, "post_ffw_norm_1.weight", eps);
     return t.add(own, t.rms_norm(t.weigh(given, choice, "ffn_down_exps.weight"), "post_ffw_norm_2.weight", eps));
   }
 };

@@ -60,8 +60,9 @@ struct gated_attention {
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const std::uint32_t heads = attention.num_attention_heads, wide = attention.head_dim;
-    const ir::value_id y = attention.forward(t, x);
+    // In front of attention, next to the products of the same input, which it does not wait for.
     const ir::value_id gate = t.matmul(activations<A>(t, x, weight), weight, heads * wide, attention.hidden_size, W);
+    const ir::value_id y = attention.forward(t, x);
     return t.head_gate(y, gate, {}, 0, wide, true);
   }
 };

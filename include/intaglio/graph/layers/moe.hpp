@@ -84,8 +84,16 @@ struct moe {
   ir::router_gate gate{};  ///< how scores become the experts' weights
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
-    const ir::value_id choice = t.route(router.forward(t, x), "ffn_gate_inp.weight", top_k, over_all, {}, gate);
-    return t.weigh(experts.forward(t, x, choice), choice, "ffn_down_exps.weight");
+    const ir::value_id choice = choose(t, x);
+    return sum(t, experts.forward(t, x, choice), choice);
+  }
+  /// The token's experts and their weights, for layers that have other steps in between. out: of ir::trace::route
+  constexpr ir::value_id choose(ir::trace& t, ir::value_id x) const {
+    return t.route(router.forward(t, x), "ffn_gate_inp.weight", top_k, over_all, {}, gate);
+  }
+  /// Adds the results of the chosen experts by their weights.
+  constexpr ir::value_id sum(ir::trace& t, ir::value_id results, ir::value_id choice) const {
+    return t.weigh(results, choice, "ffn_down_exps.weight");
   }
 };
 /// @{

@@ -36,9 +36,11 @@ struct residual_moe_with_shared {
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id h = norm.forward(t, x);
     const ir::value_id inner = shared_gates<W>(t, h, hidden_size, intermediate_size, act);
-    const ir::value_id y = t.matmul(inner, "ffn_down_shexp.weight", hidden_size, intermediate_size, W);
     const ir::value_id part = t.matmul(h, "ffn_gate_inp_shexp.weight", 1, hidden_size, dtype::f32);
-    const ir::value_id chosen = t.add(x, mixture.forward(t, h));
+    const ir::value_id choice = mixture.choose(t, h);
+    // Next to the choice, which it does not wait for.
+    const ir::value_id y = t.matmul(inner, "ffn_down_shexp.weight", hidden_size, intermediate_size, W);
+    const ir::value_id chosen = t.add(x, mixture.sum(t, mixture.experts.forward(t, h, choice), choice));
     return t.add(chosen, t.head_gate(y, part, {}, 0, hidden_size, true));
   }
 };
@@ -55,7 +57,7 @@ struct gated_shared {
   }
 };
 
-/// A mixture with a shared expert that has no gate for its result: x + mixture(norm(x)) + Wdown inner(norm(x)). Tensors
+/// A mixture with a shared expert that has no gate for its result: x + Wdown inner(norm(x)) + mixture(norm(x)). Tensors
 /// ffn_down_shexp and the tensors of `inner`.
 /// @shape  x: [tokens, hidden_size]; out: [tokens, hidden_size] f32
 /// @source transformers, models/granitemoeshared and models/nemotron_h
@@ -69,8 +71,11 @@ struct residual_moe_beside_shared {
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id h = norm.forward(t, x);
     const ir::value_id its = inner.forward(t, h);
-    const ir::value_id chosen = t.add(x, mixture.forward(t, h));
-    return t.add(chosen, t.matmul(its, "ffn_down_shexp.weight", inner.hidden_size, inner.intermediate_size, W));
+    const ir::value_id choice = mixture.choose(t, h), results = mixture.experts.forward(t, h, choice);
+    // Next to the chosen experts' down projections, which it does not wait for. x is read until then.
+    const ir::value_id shared =
+        t.add(x, t.matmul(its, "ffn_down_shexp.weight", inner.hidden_size, inner.intermediate_size, W));
+    return t.add(shared, mixture.sum(t, results, choice));
   }
 };
 /// Deduces the types of the mixture and of the shared expert.
