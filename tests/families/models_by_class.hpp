@@ -185,6 +185,20 @@ inline constexpr std::array measured_models{
     measured_model{"deepseek_v2_lite", "DeepSeek-V2-Lite"},
     measured_model{"glm_47_flash", "GLM-4.7-Flash"},
     measured_model{"command_r7b", "Command R7B"},
+    measured_model{"trinity_nano", "Trinity Nano", "docs/lab/family_marks.md"},
+    measured_model{"trinity_mini", "Trinity Mini", "docs/lab/family_marks.md"},
+    measured_model{"qwen15_moe_a27b", "Qwen1.5 MoE A2.7B", "docs/lab/family_marks.md"},
+    measured_model{"moonlight_16b", "Moonlight 16B", "docs/lab/family_marks.md"},
+    measured_model{"deepseek_moe_16b", "DeepSeekMoE 16B", "docs/lab/family_marks.md"},
+    measured_model{"ernie45_21b_a3b", "ERNIE 4.5 21B-A3B", "docs/lab/family_marks.md"},
+    measured_model{"hunyuan_a13b", "Hunyuan A13B", "docs/lab/family_marks.md"},
+    measured_model{"mixtral_8x22b", "Mixtral 8x22B", "docs/lab/family_marks.md"},
+    measured_model{"dots1_142b", "dots.llm1", "docs/lab/family_marks.md"},
+    measured_model{"qwen3_235b_a22b", "Qwen3 235B-A22B", "docs/lab/family_marks.md"},
+    measured_model{"deepseek_v2", "DeepSeek-V2", "docs/lab/family_marks.md"},
+    measured_model{"minimax_m2", "MiniMax-M2", "docs/lab/family_marks.md"},
+    measured_model{"glm_45", "GLM-4.5", "docs/lab/family_marks.md"},
+    measured_model{"ernie45_300b_a47b", "ERNIE 4.5 300B-A47B", "docs/lab/family_marks.md"},
 };
 
 /// The first cells of the tables in docs/lab/families.md that begin with no measured model's label. Heads of tables and
