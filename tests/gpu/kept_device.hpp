@@ -4,7 +4,6 @@
 // are the same; the driver sees the device made and destroyed once.
 #pragma once
 
-#include "gpu/checked_device.hpp"
 #include "gpu/fault_shim.hpp"
 
 #include <array>
@@ -165,19 +164,6 @@ class kept_device {
     if (which == "vkCreateComputePipelines") return stand_before<PFN_vkCreateComputePipelines>(&create_pipelines, real);
     if (which == "vkDestroyPipeline") return stand_before<PFN_vkDestroyPipeline>(&destroy_pipeline, real);
     return real;
-  }
-};
-
-/// The device of a test with many sessions of a model: they share the pipelines that the driver made.
-struct sharing_device : kept_device, checked_device {
-  sharing_device() : checked_device(through_the_shim()) {}
-
- private:
-  static intaglio::gpu::device_options through_the_shim() {
-    the_shim().reset();
-    intaglio::gpu::device_options out;
-    out.entry = &faults::entry;
-    return out;
   }
 };
 

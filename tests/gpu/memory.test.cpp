@@ -10,7 +10,7 @@
 using namespace intaglio;
 
 TEST_CASE("buffers have addresses, and a host's view where asked for") {
-  const checked_device checked;
+  const own_device checked;
   const gpu::device& on = checked.device;
   for (const auto where : {gpu::placement::device_local, gpu::placement::shared, gpu::placement::readback}) {
     gpu::buffer words(on, 1000, where, "words");
@@ -30,7 +30,7 @@ TEST_CASE("buffers have addresses, and a host's view where asked for") {
 }
 
 TEST_CASE("sizes that no device allows are refused before Vulkan is asked") {
-  const checked_device checked;
+  const own_device checked;
   const gpu::device& on = checked.device;
   CHECK_THROWS_AS(gpu::buffer(on, 0, gpu::placement::shared, "nothing"), argument_error);
   for (const std::uint64_t size :
@@ -40,7 +40,7 @@ TEST_CASE("sizes that no device allows are refused before Vulkan is asked") {
 }
 
 TEST_CASE("a region splits at the limit and at whole rows") {
-  const checked_device checked;
+  const own_device checked;
   const auto pieces = gpu::allocate_split(checked.device, 10'000, 300, gpu::placement::device_local, "weights", 4096);
   REQUIRE(pieces.size() == 3);
   CHECK(pieces[0].size_bytes() == 3900);
@@ -87,7 +87,7 @@ TEST_CASE("where a large piece is refused, smaller ones are tried") {
 }
 
 TEST_CASE("memory of the host is read in place, where the device takes it") {
-  const checked_device checked;
+  const own_device checked;
   const gpu::device& on = checked.device;
   if (!on.has(gpu::feature::external_memory_host))
     SKIP("NOT RUN: needs VK_EXT_external_memory_host, found " << on.label());

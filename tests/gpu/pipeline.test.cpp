@@ -27,7 +27,7 @@ std::string refusal(const gpu::device& on, const gpu::pipeline_description& of) 
 }  // namespace
 
 TEST_CASE("pipelines are made in parallel, in order") {
-  const checked_device checked;
+  const own_device checked;
   std::vector<std::string> names;
   for (int i = 0; i < 24; ++i) names.push_back("scale_add " + std::to_string(i));
   std::vector<gpu::pipeline_description> descriptions;
@@ -49,7 +49,7 @@ TEST_CASE("pipelines are made in parallel, in order") {
 }
 
 TEST_CASE("SPIR-V may lie at any address") {
-  const checked_device checked;
+  const own_device checked;
   std::vector<std::byte> shifted(scale_add_spirv().size() + 1);
   std::memcpy(shifted.data() + 1, scale_add_spirv().data(), scale_add_spirv().size());
   auto description = sound();
@@ -58,7 +58,7 @@ TEST_CASE("SPIR-V may lie at any address") {
 }
 
 TEST_CASE("a required subgroup size is taken where the device has it") {
-  const checked_device checked;
+  const own_device checked;
   auto description = sound();
   description.required_subgroup_size = checked.device.limits().min_subgroup_size;
   if (checked.device.limits().subgroup_size_selectable)
@@ -73,7 +73,7 @@ TEST_CASE("a required subgroup size is taken where the device has it") {
 }
 
 TEST_CASE("what is no SPIR-V or too much is refused by name") {
-  const checked_device checked;
+  const own_device checked;
   auto description = sound();
   description.push_constant_bytes = checked.device.limits().max_push_constant_bytes + 4;
   CHECK(refusal(checked.device, description).find("scale_add: push constants: expected") != std::string::npos);
@@ -91,7 +91,7 @@ TEST_CASE("what is no SPIR-V or too much is refused by name") {
 }
 
 TEST_CASE("the driver's statistics of a pipeline are kept where it was asked for") {
-  const checked_device checked;
+  const own_device checked;
   auto description = sound();
   CHECK(gpu::pipeline(checked.device, description).statistics().empty());
   CHECK(gpu::pipeline().statistics().empty());
@@ -102,7 +102,7 @@ TEST_CASE("the driver's statistics of a pipeline are kept where it was asked for
 }
 
 TEST_CASE("a workgroup beyond the device's limits is refused by name, and no pipeline is made") {
-  const checked_device checked;
+  const own_device checked;
   const gpu::specialization wide[] = {{0, checked.device.limits().max_workgroup_invocations * 2}, {1, 3}};
   auto description = sound();
   description.constants = wide;
@@ -162,7 +162,7 @@ TEST_CASE("each demand that a device does not meet is a sentence of its own") {
 TEST_CASE("what a device says of its limits decides") {
   std::uint32_t shared_bytes = 0;
   {
-    const checked_device checked;
+    const own_device checked;
     shared_bytes = checked.device.limits().max_shared_memory_bytes;
   }
   const faults::lowered_limits lowered(16384, 64);

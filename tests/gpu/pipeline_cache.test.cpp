@@ -41,7 +41,7 @@ void build_one(const gpu::device& on, gpu::pipeline_cache& cache) {
 }  // namespace
 
 TEST_CASE("a stored cache is found again with its note") {
-  const checked_device checked;
+  const own_device checked;
   const temporary_folder folder;
   {
     gpu::pipeline_cache cache(checked.device, folder / "made/when/needed", 7);
@@ -71,7 +71,7 @@ TEST_CASE("a stored cache is found again with its note") {
 }
 
 TEST_CASE("an unusable file is ignored with one warning and rewritten") {
-  const checked_device checked;
+  const own_device checked;
   const temporary_folder folder;
   std::string path, sound;
   {
@@ -101,7 +101,7 @@ TEST_CASE("an unusable file is ignored with one warning and rewritten") {
 }
 
 TEST_CASE("a folder, a pipe or a read-only folder costs a warning and no more") {
-  const checked_device checked;
+  const own_device checked;
   const temporary_folder folder;
   const std::string path = gpu::pipeline_cache(checked.device, folder.path(), 7).path();
 
@@ -133,7 +133,7 @@ TEST_CASE("a folder, a pipe or a read-only folder costs a warning and no more") 
 }
 
 TEST_CASE("a writer killed at any moment leaves the old file or the new one") {
-  const checked_device checked;
+  const own_device checked;
   const temporary_folder folder;
   const std::string path = folder / "x.pipelines";
   const gpu::detail::cache_key key{};

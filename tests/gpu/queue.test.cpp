@@ -12,7 +12,7 @@
 using namespace intaglio;
 
 TEST_CASE("submissions are counted and waited for in order") {
-  const checked_device checked;
+  const own_device checked;
   const gpu::recording nothing = gpu::recorder(checked.device, "nothing").finish();
   gpu::queue line(checked.device);
   const VkCommandBuffer handle = nothing.handle();
@@ -30,7 +30,7 @@ TEST_CASE("submissions are counted and waited for in order") {
 }
 
 TEST_CASE("several threads wait for submissions of a line while another one submits") {
-  const checked_device checked;
+  const own_device checked;
   const gpu::recording nothing = gpu::recorder(checked.device, "nothing").finish();
   gpu::queue line(checked.device);
   const VkCommandBuffer handle = nothing.handle();
@@ -52,7 +52,7 @@ TEST_CASE("several threads wait for submissions of a line while another one subm
 }
 
 TEST_CASE("several lines share the device from several threads") {
-  const checked_device checked;
+  const own_device checked;
   const gpu::recording nothing = gpu::recorder(checked.device, "nothing").finish();
   std::vector<intaglio::joining_thread> threads;
   std::atomic<int> done{0};
@@ -273,7 +273,7 @@ void check_that_all_stays(bool hangs, Abandon abandon) {
   faults::the_shim().reset();
   faults::drain(faults::last_device);
   faults::the_shim().forget_handles();
-  const checked_device anew;
+  const own_device anew;
   gpu::queue line(anew.device);
   line.wait(line.submit({}, "on a new device"));
 }

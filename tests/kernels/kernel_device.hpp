@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "gpu/process_device.hpp"
 #include "intaglio/gpu/queue.hpp"
 #include "intaglio/gpu/recorder.hpp"
 #include "intaglio/kernels/state.hpp"
@@ -66,8 +67,8 @@ struct named_value {
 /// A device, and a way to run a kernel once.
 class kernel_device {
  public:
-  kernel_device() : queue_(device_) {}
-  ~kernel_device() { CHECK(device_.validation_messages().empty()); }
+  kernel_device() : queue_(device_), messages_before_(device_.validation_message_count()) {}
+  ~kernel_device() { CHECK(device_.validation_message_count() == messages_before_); }
   kernel_device(const kernel_device&) = delete;
   kernel_device& operator=(const kernel_device&) = delete;
 
@@ -168,9 +169,10 @@ class kernel_device {
         .first->second;
   }
 
-  gpu::device device_;
+  gpu::device device_ = process_device();
   std::map<std::vector<std::uint32_t>, gpu::pipeline> pipelines_;
   gpu::queue queue_;
+  std::size_t messages_before_;
 };
 
 /// Repeatable random numbers, the same with every standard library.

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "conformance.hpp"
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/families/adapter_room.hpp"
 #include "intaglio/families/file_types.hpp"
 #include "intaglio/families/planned_family.hpp"
@@ -80,7 +80,7 @@ struct drawn {
 }  // namespace
 
 TEST_CASE("a session with an adapter that it chose has the logits of the model with it merged", "[runtime]") {
-  faults::sharing_device on;
+  checked_device on;
   for (const char* type : {"f32", "q8_0"})
     for (const plan::profile* target : {&plan::profiles::cpu, &plan::profiles::exact}) {
       if (std::string(type) != "f32" && target == &plan::profiles::exact) continue;
@@ -115,7 +115,7 @@ TEST_CASE("a session with an adapter that it chose has the logits of the model w
 
 TEST_CASE("sessions of a batch with several adapters have the tokens that each has alone, and share no pages",
           "[runtime]") {
-  faults::sharing_device on;
+  checked_device on;
   for (const plan::profile* target : {&plan::profiles::cpu, &plan::profiles::exact}) {
     INFO(target->name);
     const adapted_model model("f32");

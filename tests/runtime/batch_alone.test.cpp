@@ -7,7 +7,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
 
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
@@ -73,7 +73,7 @@ void draws_the_same(const gpu::device& on, const plan::table& table, const plan:
 
 TEST_CASE("a session that is the only one of a batch draws what it draws without, whatever the others' products",
           "[once]") {
-  const faults::sharing_device on;
+  const checked_device on;
   for (const plan::batch_shape& shape : {exact, f16}) {
     const plan::planned made = plan::planned::of<small_llama>(plan::profiles::portable, 128, shape);
     draws_the_same(on.device, made.table(), gpu_class(on.device), false);
@@ -81,7 +81,7 @@ TEST_CASE("a session that is the only one of a batch draws what it draws without
 }
 
 TEST_CASE("a batch on a CPU driver has decode for one session where decode is resident", "[once]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const plan::planned made = plan::planned::of<small_llama>(plan::profiles::cpu, 128, exact);
   const runtime::batch_executor run(on.device, made.table(), runtime::synthetic_weights(on.device, made.table()),
                                     gpu_class(on.device), nullptr);
@@ -94,7 +94,7 @@ TEST_CASE("a batch on a CPU driver has decode for one session where decode is re
 }
 
 TEST_CASE("the only session of a batch decodes by the resident dispatch", "[runtime][resident][resident][gpu]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const plan::device_class modules = runtime::usable_classes(on.device).front();
   const auto check = [&](plan::planned made, std::uint32_t long_from = 0) {
     plan::table table = made.table();
@@ -118,7 +118,7 @@ TEST_CASE("the only session of a batch decodes by the resident dispatch", "[runt
 TEST_CASE(
     "where all layers of one session give no numbers, that session has no token and the next one passes as others",
     "[runtime][resident][resident][gpu]") {
-  const faults::sharing_device on;
+  const checked_device on;
   if (!on.device.has(gpu::feature::shader_int64)) SKIP("NOT RUN: needs shaderInt64, found " << on.device.label());
   const plan::planned made = plan::planned::of<small_llama>(plan::profiles::portable, 128, exact);
   // One turn of waiting, so that where it would compute it times out as well.

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/basic_batch.hpp"
 #include "intaglio/runtime/basic_session.hpp"
@@ -19,7 +19,7 @@ namespace intaglio::testing {
 
 /// A model's plan with a batch, a session alone and a batch of it.
 struct both {
-  faults::sharing_device on;
+  checked_device on;
   plan::planned plan;
   std::array<const plan::table*, 1> tables;
   io::checkpoint file;

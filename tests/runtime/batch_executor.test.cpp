@@ -8,7 +8,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <vector>
 
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
@@ -82,7 +82,7 @@ void check_codec(const gpu::device& on, bool dot, const plan::batch_shape& shape
 }  // namespace
 
 TEST_CASE("products of a batch agree with the reference: offsets, halves of blocks and neither", "[once_plain]") {
-  faults::sharing_device on;
+  checked_device on;
   const bool dot = on.device.has(gpu::feature::shader_integer_dot_product);
   check_codec<dtype::q4_0>(on.device, dot, {.slot_count = 16, .page_size = 64});
   check_codec<dtype::q4_k>(on.device, dot, {.slot_count = 3, .page_size = 8});
@@ -90,7 +90,7 @@ TEST_CASE("products of a batch agree with the reference: offsets, halves of bloc
 }
 
 TEST_CASE("products of a batch in f16 agree with the reference", "[once]") {
-  faults::sharing_device on;
+  checked_device on;
   check_codec<dtype::q4_k>(on.device, false,
                            {.slot_count = 16, .page_size = 64, .coded_products = plan::chunk_arithmetic::f16});
   check_codec<dtype::bf16>(on.device, false,
@@ -98,7 +98,7 @@ TEST_CASE("products of a batch in f16 agree with the reference", "[once]") {
 }
 
 TEST_CASE("a chunk of a prompt with more tokens than it has room for is refused by a batch", "[once]") {
-  faults::sharing_device on;
+  checked_device on;
   const plan::planned made = plan::planned::of<models::llama<one_layer, dtype::q4_0, dtype::q4_0, dtype::f32>>(
       plan::profiles::cpu, 128, {.slot_count = 2, .page_size = 8});
   runtime::batch_executor run(on.device, made.table(), runtime::synthetic_weights(on.device, made.table()),

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "conformance.hpp"
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/families/file_types.hpp"
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/basic_session.hpp"
@@ -90,7 +90,7 @@ class prefixed {
     return {of.end() - static_cast<std::ptrdiff_t>(file_.config().vocab_size), of.end()};
   }
 
-  faults::sharing_device on_;
+  checked_device on_;
   io::checkpoint file_;
   plan::planned plan_;
   std::array<const plan::table*, 1> tables_;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "conformance.hpp"
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
@@ -73,7 +73,7 @@ void check_batch(const checked_device& on, const plan::table& table, const io::c
 }  // namespace
 
 TEST_CASE("a coded cache of fable: near the logits of floats, the same tokens alone, in a batch and after a file") {
-  faults::sharing_device on;
+  checked_device on;
   const io::checkpoint file = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
   const auto plan_of = [](const plan::profile& target) {
     return plan::planned::of<models::fable>(target, 200, {.slot_count = 3, .page_size = 16});
@@ -113,7 +113,7 @@ TEST_CASE("a coded cache of fable: near the logits of floats, the same tokens al
 }
 
 TEST_CASE("a coded cache of profiles for GPUs: prompts by chunks of f16, windows as rings, a batch's pool") {
-  faults::sharing_device on;
+  checked_device on;
   const io::checkpoint llama = io::checkpoint::open(conformance("llama-tiny") / "hf"),
                        gemma = io::checkpoint::open(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf");
   std::vector<std::int32_t> ids(90);

@@ -44,7 +44,7 @@ std::uint64_t bytes_in(const std::filesystem::path& folder) {
 /// Runs no workgroup of some dispatches, as the first thing on a device of its own; Mesa's cache is on disk when the
 /// device is gone.
 void touch(std::span<const plan::dispatch> calls) {
-  const checked_device on;
+  const own_device on;
   runtime::kernel_set kernels(on.device);
   kernels.add(calls, nullptr);
   gpu::recorder to(on.device, "touch");
@@ -66,7 +66,7 @@ TEST_CASE("what is compiled ahead is found in the driver's cache when it is firs
   const auto calls = table.prefill.prologue, others = table.decode.epilogue;
   std::uint64_t before = 0;
   {
-    const checked_device on;
+    const own_device on;
     on.skip_unless_llvmpipe();  // which compiles at the first dispatch
     before = bytes_in(folder.path());
     runtime::compile_ahead ahead(on.device, &runtime::modules_of<>, calls);

@@ -34,7 +34,7 @@ struct devices {
   std::deque<checked_device> opened;
   std::vector<gpu::device> list;
   explicit devices(std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) list.push_back(opened.emplace_back().device);
+    for (std::size_t i = 0; i < count; ++i) list.push_back(opened.emplace_back(i).device);
   }
 };
 

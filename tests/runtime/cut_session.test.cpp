@@ -99,7 +99,7 @@ struct devices {
   std::vector<gpu::device> list;
   /// @param turns how often the list has each of them
   explicit devices(std::size_t count, std::size_t turns = 1) {
-    for (std::size_t i = 0; i < count; ++i) list.push_back(opened.emplace_back().device);
+    for (std::size_t i = 0; i < count; ++i) list.push_back(opened.emplace_back(i).device);
     for (std::size_t i = count; i < count * turns; ++i) list.push_back(list[i - count]);
   }
 };

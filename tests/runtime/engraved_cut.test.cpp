@@ -17,7 +17,7 @@ using namespace intaglio;
 TEST_CASE("sessions of an engraved model take a list of devices, alone and together", "[once]") {
   using model = models::fable;
   constexpr plan::batch_shape shape{.slot_count = 2, .page_size = 16, .pages = 4 * 8};
-  const checked_device first, last;
+  const checked_device first, last(1);
   const std::array on{first.device, last.device};
   if (!first.on_cpu()) SKIP("NOT RUN: needs a CPU driver, found " << first.device.label());
   const io::checkpoint file = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "conformance.hpp"
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/io/convert.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
@@ -172,7 +172,7 @@ constexpr std::initializer_list<const char*> all_prompts{"p1", "p17", "p100", "p
 
 TEST_CASE("llama-tiny gives the goldens of transformers in every float form", "[once]") {
   const tiny model{"llama-tiny"};
-  faults::sharing_device on;
+  checked_device on;
   const plan::planned f16 = plan_for<llama_in<dtype::f16>>(on), f32 = plan_for<llama_in<dtype::f32>>(on),
                       bf16 = plan_for<llama_in<dtype::bf16>>(on);
   model.check(on, f16.table(), "hf", "base", all_prompts);
@@ -184,7 +184,7 @@ TEST_CASE("llama-tiny gives the goldens of transformers in every float form", "[
 
 TEST_CASE("llama-tiny gives the goldens of its scaled rotation") {
   const tiny model{"llama-tiny"};
-  faults::sharing_device on;
+  checked_device on;
   const plan::planned scaled = plan_for<models::llama<llama_tiny_scaled, dtype::f16>>(on);
   model.check(on, scaled.table(), "hf-rope31", "rope31", all_prompts);
   model.check(on, scaled.table(), "gguf/llama-tiny-rope31-f16.gguf", "rope31", one_prompt);
@@ -192,7 +192,7 @@ TEST_CASE("llama-tiny gives the goldens of its scaled rotation") {
 
 TEST_CASE("mistral-tiny gives the goldens of transformers with and without a window", "[once]") {
   const tiny model{"mistral-tiny"};
-  faults::sharing_device on;
+  checked_device on;
   const plan::planned plain = plan_for<models::llama<mistral_tiny, dtype::f16>>(on),
                       windowed = plan_for<models::llama<mistral_tiny_windowed, dtype::f16>>(on);
   const plan::planned f32 = plan_for<models::llama<mistral_tiny, dtype::f32>>(on);
@@ -206,7 +206,7 @@ TEST_CASE("mistral-tiny gives the goldens of transformers with and without a win
 
 TEST_CASE("gemma3-tiny gives the goldens of transformers in every float form", "[once]") {
   const tiny model{"gemma3-tiny"};
-  faults::sharing_device on;
+  checked_device on;
   const plan::planned bf16 = plan_for<models::gemma3<gemma3_tiny, dtype::bf16>>(on),
                       f16 = plan_for<models::gemma3<gemma3_tiny, dtype::f16>>(on),
                       f32 = plan_for<gemma_in<dtype::f32>>(on),
@@ -221,7 +221,7 @@ TEST_CASE("gemma3-tiny gives the goldens of transformers in every float form", "
 }
 
 TEST_CASE("stories260K tells the golden story", "[once]") {
-  faults::sharing_device on;
+  checked_device on;
   const plan::planned plan = plan_for<models::stories260k<dtype::f32>>(on);
   const std::array<const plan::table*, 1> tables{&plan.table()};
   basic_session session(on.device, tables, io::checkpoint::open(shared("models/stories260k/stories260K-f32.gguf")),
@@ -256,7 +256,7 @@ TEST_CASE("stories260K tells the golden story", "[once]") {
 // Blocks: goldens of float64 on the decoded weights. A codec in one family, since its products' bits are held in every
 // form by tests/kernels.
 TEST_CASE("coded weights give the goldens of the decoded ones", "[once_plain]") {
-  faults::sharing_device on;
+  checked_device on;
   const tiny llama{"llama-tiny"}, gemma{"gemma3-tiny"};
   llama.check(on, plan_for<llama_in<dtype::q4_0, dtype::q6_k>>(on).table(), "gguf/llama-tiny-q4_0.gguf", "q4_0",
               one_prompt);
@@ -268,7 +268,7 @@ TEST_CASE("coded weights give the goldens of the decoded ones", "[once_plain]") 
 }
 
 TEST_CASE("a ring that went round goes back as far as it holds, and is fed anew beyond", "[once]") {
-  faults::sharing_device on;
+  checked_device on;
   const plan::planned windowed = plan::planned::of<models::llama<mistral_tiny_windowed, dtype::f16>>(
       plan::profiles::cpu);  // of other profiles the ring is longer
   const std::array<const plan::table*, 1> tables{&windowed.table()};
@@ -302,7 +302,7 @@ TEST_CASE("BCML1 weights give what the decoded ones give, in prompts and in deco
   const auto panels = folder / "bcml1.gguf", decoded = folder / "decoded.gguf";
   io::convert(model.folder / "hf", panels, {.codec = dtype::bcml1});
   io::convert(panels, decoded, {.codec = dtype::f32});
-  faults::sharing_device on;
+  checked_device on;
   const plan::planned coded = plan_for<models::llama<llama_tiny, dtype::q4_1, dtype::f16>>(on),
                       exact = plan_for<llama_in<dtype::f32>>(on);
   const auto session = [&](const plan::planned& plan, const std::filesystem::path& file) {
@@ -330,14 +330,14 @@ TEST_CASE("BCML1 weights give what the decoded ones give, in prompts and in deco
 // own.
 TEST_CASE("gemma3-tiny gives its goldens by the plan for GPUs too") {
   const tiny model{"gemma3-tiny"};
-  faults::sharing_device on;
+  checked_device on;
   const plan::planned bf16 = plan::planned::of<models::gemma3<gemma3_tiny, dtype::bf16>>(exact_portable);
   model.check(on, bf16.table(), "hf", "base", {"p100"});
 }
 
 // The form of any GPU, here without cooperative matrices on CPU drivers.
 TEST_CASE("chunks multiplied as f16 stay as near the goldens as the set requires of float16", "[once]") {
-  faults::sharing_device on;
+  checked_device on;
   const plan::planned gemma = plan::planned::of<gemma_in<dtype::q8_0>>(plan::profiles::portable),
                       llama = plan::planned::of<llama_in<dtype::q4_k>>(plan::profiles::portable);
   tiny{"gemma3-tiny"}.check(on, gemma.table(), "gguf/gemma3-tiny-q8_0.gguf", "q8_0", {"p100"}, of_f16);

@@ -5,7 +5,7 @@
 #include <catch2/generators/catch_generators.hpp>
 
 #include "conformance.hpp"
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/graph/layers/walk_ffn.hpp"
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/io/feature_index_build.hpp"
@@ -115,7 +115,7 @@ TEST_CASE(
 }
 
 TEST_CASE("feature walk: a device draws the reference's tokens", "[runtime][walk][gpu][once]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const bool cpu = GENERATE(true, false);
   const walks of = made(cpu ? 0 : 1, cpu ? plan::profiles::cpu : plan::profiles::portable);
   const io::checkpoint file = io::checkpoint::open(of.file);
@@ -130,7 +130,7 @@ TEST_CASE("feature walk: a device draws the reference's tokens", "[runtime][walk
 
 TEST_CASE("feature walk: a device takes a patch while loading, and changes of it between passes",
           "[runtime][walk][gpu][once]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const bool ternary = GENERATE(true, false);
   const auto path =
       ternary ? shared("models/fable-bitnet-i2_s.gguf") : shared("models/stories260k/stories260K-f32.gguf");

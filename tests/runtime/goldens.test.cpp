@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance.hpp"
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/io/gguf_writer.hpp"
 #include "intaglio/runtime/basic_session.hpp"
 #include "runtime/tables.hpp"
@@ -171,7 +171,7 @@ TEST_CASE("bitnet-tiny gives the goldens of transformers in every form") {
   const auto& about = (models.contains("models") ? models["models"] : models)["bitnet-tiny"];
   const auto manifest = read_json(shared("conformance/bitnet-tiny/manifest.json"));
   const auto goldens = shared("conformance/bitnet-tiny/goldens/a8");
-  faults::sharing_device on;
+  checked_device on;
   for (const char* form :
        {"gguf/bitnet-tiny-b158-i2_s.gguf", "gguf/bitnet-tiny-b158-f16.gguf", "gguf/bitnet-tiny-b158-tq1_0.gguf",
         "gguf/bitnet-tiny-b158-tq2_0.gguf", "hf-bf16", "hf-packed", "hf-bitlinear"}) {
@@ -216,7 +216,7 @@ TEST_CASE("bitnet-tiny gives the goldens of transformers in every form") {
 TEST_CASE("bitnet-tiny with SiLU and f32 activations gives the goldens of its architecture in every form") {
   const auto folder = conformance("bitnet-tiny");
   const auto manifest = read_json(shared("conformance/bitnet-tiny/manifest.json"));
-  faults::sharing_device on;
+  checked_device on;
   std::size_t files = 0;
   for (const auto& variant : manifest["variants"]) {
     if (!variant["name"].get<std::string>().starts_with("silu")) continue;

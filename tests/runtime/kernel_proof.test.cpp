@@ -4,7 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "conformance.hpp"
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/runtime/weights.hpp"
 #include "runtime/drawn_tokens.hpp"
@@ -14,7 +14,7 @@
 using namespace intaglio;
 
 TEST_CASE("every kernel of every sequence proves itself; one that does half its work does not", "[wide]") {
-  faults::sharing_device on;
+  checked_device on;
   const auto story = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf")),
              older = io::checkpoint::open(conformance("bitnet-tiny") / "gguf/bitnet-tiny-f16.gguf");
   for (const plan::table* table : {&fable_table(), &bitnet_tiny_silu_portable_table()}) {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/gpu/transfer.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/plan/planned.hpp"

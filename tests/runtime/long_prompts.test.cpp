@@ -3,7 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
 
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/gpu/transfer.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/llama.hpp"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "conformance.hpp"
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/families/file_types.hpp"
 #include "intaglio/families/planned_family.hpp"
 #include "intaglio/io/lora_adapter.hpp"
@@ -17,7 +17,7 @@ using namespace intaglio;
 using namespace intaglio::testing;
 
 TEST_CASE("a session with an adapter has the logits of the model with the change made in its file", "[runtime]") {
-  faults::sharing_device on;
+  checked_device on;
   const std::vector<std::int32_t> ids{5, 77, 300, 12, 9};
   for (const char* type : {"f32", "f16", "q8_0"}) {
     INFO(type);

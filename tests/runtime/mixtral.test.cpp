@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/models/mixtral.hpp"
 #include "intaglio/plan/planned.hpp"
@@ -66,7 +66,7 @@ void check(const checked_device& on, const plan::table& table, io::checkpoint fi
 }  // namespace
 
 TEST_CASE("Mixtral's routing gives the logits and tokens of a forward pass in double precision", "[once_plain]") {
-  faults::sharing_device on;
+  checked_device on;
   const temporary_folder folder;
   auto words = small_sentencepiece();
   for (std::size_t i = words.tokens.size(); i < mixtral_tiny.vocab_size; ++i)
@@ -80,7 +80,7 @@ TEST_CASE("Mixtral's routing gives the logits and tokens of a forward pass in do
 }
 
 TEST_CASE("a Hugging Face folder, whose experts are tensors of their own, gives the same", "[once]") {
-  faults::sharing_device on;
+  checked_device on;
   const temporary_folder folder;
   model().write_hf(folder.path());
   const auto file = io::checkpoint::open(folder.path());
@@ -114,7 +114,7 @@ void check_chunks(const checked_device& on, const std::filesystem::path& file, p
 
 TEST_CASE("a chunk whose tokens are taken by expert has the bits of token by token, of dense weights and of blocks",
           "[once]") {
-  faults::sharing_device on;
+  checked_device on;
   const temporary_folder folder;
   auto words = small_sentencepiece();
   for (std::size_t i = words.tokens.size(); i < mixtral_tiny.vocab_size; ++i)
@@ -133,7 +133,7 @@ TEST_CASE(
     "and their tokens",
     "[once]") {
   using in_f16 = models::mixtral<mixtral_tiny, dtype::f16, dtype::f16, dtype::f16>;
-  faults::sharing_device on;
+  checked_device on;
   const temporary_folder folder;
   auto words = small_sentencepiece();
   for (std::size_t i = words.tokens.size(); i < mixtral_tiny.vocab_size; ++i)

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
@@ -197,7 +197,7 @@ TEST_CASE("prompt lookup: a long match is tried where a short one must wait; the
 }
 
 TEST_CASE("prompt lookup: the text is the same with and without drafts") {
-  faults::sharing_device on;
+  checked_device on;
   for (const generate_options& plain :
        {generate_options{.max_tokens = 45},
         generate_options{
@@ -220,7 +220,7 @@ TEST_CASE("prompt lookup: the text is the same with and without drafts") {
 
 TEST_CASE(
     "prompt lookup: repeating text is drafted right; limits hold to the token; a loop of one's own draws the same") {
-  faults::sharing_device on;
+  checked_device on;
   const generation most = generate_alone(on, repeating, {.max_tokens = 40, .prompt_lookup_num_tokens = 7});
   CHECK(most.timings.accepted_tokens > 0);
   for (const std::uint32_t limit : {1u, 9u}) {
@@ -246,7 +246,7 @@ TEST_CASE("passes over drafts draw what decode does, across a ring's end too", "
 }
 
 TEST_CASE("prompt lookup: to the end of the context; options out of range are refused") {
-  faults::sharing_device on;
+  checked_device on;
   static const io::checkpoint file = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
   const std::array tables{&fable_short_table(), &fable_portable_table()};
   std::vector<std::vector<std::int32_t>> drawn;

@@ -6,7 +6,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
 
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/families/mixes.hpp"
 #include "intaglio/models/gemma2.hpp"
 #include "intaglio/models/gemma3.hpp"
@@ -78,7 +78,7 @@ void agrees(const gpu::device& on, const plan::planned& made, std::uint32_t coun
 
 TEST_CASE("workgroups that wait for each other draw the tokens of the chain of matrices in several codecs",
           "[runtime][resident][resident][gpu]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const auto mixed = [&](const decoder_config& c, std::string_view mix, std::uint32_t count) {
     CAPTURE(mix, c.hidden_size);
     agrees(on.device,
@@ -113,7 +113,7 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain of m
 
 TEST_CASE("workgroups that wait for each other draw the tokens of the chain of coded weights",
           "[runtime][resident][resident][gpu]") {
-  const faults::sharing_device on;
+  const checked_device on;
   agrees(on.device, plan::planned::of<small>(plan::profiles::portable, 64), 60);
   // Over the end of attention's first span; over Gemma's window and the end of its rings.
   agrees(on.device, plan::planned::of<models::mistral_7b<dtype::q4_1>>(plan::profiles::portable, 1024), 300);
@@ -142,7 +142,7 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain of c
 TEST_CASE(
     "workgroups that wait for each other draw the tokens of the chain of bounded scores and norms after sublayers",
     "[runtime][resident][resident][gpu]") {
-  const faults::sharing_device on;
+  const checked_device on;
   // Over the end of attention's first span, in models whose heads four workgroups share, or one has.
   agrees(on.device, plan::planned::of<models::gemma2_2b<dtype::q8_0>>(plan::profiles::portable, 8192), 300);
   agrees(on.device, plan::planned::of<models::olmo2_1b<dtype::bf16>>(plan::profiles::portable, 4096), 600);
@@ -156,7 +156,7 @@ TEST_CASE(
 
 TEST_CASE("a device for which the kernel of coded weights is not made gets no token of it",
           "[runtime][resident][resident][gpu]") {
-  const faults::sharing_device on;
+  const checked_device on;
   if (!on.device.has(gpu::feature::shader_int64)) SKIP("NOT RUN: needs shaderInt64, found " << on.device.label());
   const plan::planned made = plan::planned::of<small>(plan::profiles::portable, 64);
   // One turn of waiting, so that where it would compute it times out as well.

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/plan/engrave.hpp"
 #include "intaglio/runtime/executor.hpp"
@@ -99,7 +99,7 @@ struct changed {
 }  // namespace
 
 TEST_CASE("workgroups that wait for each other draw the tokens of the chain", "[runtime][resident][resident][gpu]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const auto modules = resident_modules(on.device);
   {
     runtime::executor run(on.device, two_b, runtime::synthetic_weights(on.device, two_b), modules, nullptr);
@@ -120,7 +120,7 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain", "[
 
 TEST_CASE("as many workgroups as a device has room for draw the tokens of the chain",
           "[runtime][resident][resident][gpu]") {
-  const faults::sharing_device on;
+  const checked_device on;
   auto modules = resident_modules(on.device);
   const std::vector<std::vector<std::uint32_t>> expected =
       drawn_along(on.device, two_b, as_chain(modules), {0, 250, 1530, 4000});
@@ -137,7 +137,7 @@ TEST_CASE("as many workgroups as a device has room for draw the tokens of the ch
 }
 
 TEST_CASE("workgroups that time out draw no token, and the chain goes on", "[runtime][resident][resident][gpu]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const auto modules = resident_modules(on.device);
   const changed impatient("spin_limit", 1);
   runtime::executor run(on.device, impatient.table, runtime::synthetic_weights(on.device, impatient.table), modules,
@@ -154,7 +154,7 @@ TEST_CASE("workgroups that time out draw no token, and the chain goes on", "[run
 
 // On llvmpipe too: the kernel finds that its subgroups are not of 32, and says so instead of computing.
 TEST_CASE("a device for which the kernel is not made gets no token of it", "[runtime][resident][resident][gpu]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const auto modules = modules_of_any(on.device);
   const changed other("heads_together", 2);
   runtime::executor run(on.device, other.table, runtime::synthetic_weights(on.device, other.table), modules, nullptr);
@@ -169,7 +169,7 @@ TEST_CASE("a device for which the kernel is not made gets no token of it", "[run
 
 TEST_CASE("a dispatch of all layers that proves wrong in the middle of a job leaves decode the chain that it began as",
           "[runtime][resident][resident][gpu]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const auto modules = modules_of_any(on.device);
   const changed other("heads_together", 2);
   gpu::pipeline_cache cache(on.device, "", story.hash);
@@ -200,7 +200,7 @@ TEST_CASE("a dispatch of all layers that proves wrong in the middle of a job lea
 }
 
 TEST_CASE("the chain takes over only where its kernels are right", "[runtime][resident][resident][gpu]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const auto modules = modules_of_any(on.device);
   changed broken("heads_together", 2);
   std::vector<plan::dispatch> period(story.decode.period.begin(), story.decode.period.end());

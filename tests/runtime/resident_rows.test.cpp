@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
 #include "runtime/resident_batch.hpp"
@@ -76,7 +76,7 @@ double distance(const std::vector<float>& found, const std::vector<float>& expec
 /// @param passes_of rows of passes that must leave the same bits too
 void agrees(const plan::planned& made, const std::vector<std::uint32_t>& positions,
             const std::vector<std::uint32_t>& passes_of = {0}) {
-  const faults::sharing_device on;
+  const checked_device on;
   const plan::device_class modules = runtime::usable_classes(on.device).front();
   const plan::table& table = made.table();
   REQUIRE_FALSE(table.resident_batch.resident.empty());

@@ -6,7 +6,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
 
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
 #include "runtime/resident_batch.hpp"
 
@@ -31,7 +31,7 @@ constexpr decoder_config paired = config_of(512, 1536, 8, 2, 64), single = confi
 
 TEST_CASE("workgroups that wait for each other give a batch of a BitNet the numbers of the chain",
           "[runtime][resident][resident][gpu]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const plan::device_class modules = runtime::usable_classes(on.device).front();
   const auto agrees = [&](const plan::planned& made, const std::vector<std::uint32_t>& positions,
                           std::uint32_t workgroups = 132) {
@@ -66,7 +66,7 @@ TEST_CASE("workgroups that wait for each other give a batch of a BitNet the numb
 
 TEST_CASE("rows of drafts, which follow rows of the same pass, have the numbers of the chain in one dispatch too",
           "[runtime][resident][resident][gpu]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const plan::device_class modules = runtime::usable_classes(on.device).front();
   const auto agrees = [&](const plan::planned& made, const std::vector<drafted_session>& sessions) {
     const plan::table& table = made.table();

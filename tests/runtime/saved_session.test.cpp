@@ -11,7 +11,7 @@
 #include <iterator>
 
 #include "conformance.hpp"
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/basic_session.hpp"
@@ -111,7 +111,7 @@ void check_going_on(basic_session& saved, basic_session& other, const std::vecto
 }  // namespace
 
 TEST_CASE("a saved session of fable goes on as if it had not been interrupted") {
-  faults::sharing_device on;
+  checked_device on;
   const io::checkpoint file = fable_file();
   basic_session a = session_of(on, fable_table(), file), b = session_of(on, fable_table(), file);
   check_going_on(a, b, a.encode("Once upon a time, there was a little fox who lived in a big, dark forest with his"),
@@ -155,7 +155,7 @@ TEST_CASE("a saved session of fable goes on as if it had not been interrupted") 
 }
 
 TEST_CASE("a saved session of a model with a window goes on, before its ring went round and after") {
-  faults::sharing_device on;
+  checked_device on;
   const plan::planned windowed = plan::planned::of<models::llama<mistral_tiny_ring, dtype::f16>>(
       on.on_cpu() ? plan::profiles::cpu : plan::profiles::portable);
   const io::checkpoint file = io::checkpoint::open(conformance("mistral-tiny") / "hf-swa");

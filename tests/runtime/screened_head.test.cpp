@@ -5,7 +5,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
 
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/kernels/row_codes.hpp"
 #include "intaglio/runtime/basic_session.hpp"
 #include "runtime/tables.hpp"
@@ -21,7 +21,7 @@ const io::checkpoint& fable_file() {
 }  // namespace
 
 TEST_CASE("a screened head writes the dense head's text", "[runtime][head]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const std::array<const plan::table*, 2> dense_tables{&fable_table(), &fable_portable_table()},
       screened_tables{&fable_screened_table(), &fable_screened_table()};
   basic_session dense(on.device, dense_tables, fable_file(), {.cache_folder = ""}),

@@ -10,7 +10,7 @@
 #include <map>
 
 #include "conformance.hpp"
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/graph/layers/walk_ffn.hpp"
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/io/feature_index_build.hpp"
@@ -225,7 +225,7 @@ TEST_CASE("trace: a plan with one has the same logits, bit for bit, and tells wh
 
 TEST_CASE("trace: a device draws the same tokens and tells what the reference's walk sees",
           "[runtime][trace][gpu][once]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const traced_plans of = made(GENERATE(1, 2, 3));
   INFO(of.file);
   const io::checkpoint file = io::checkpoint::open(of.file);
@@ -250,7 +250,7 @@ TEST_CASE("trace: a device draws the same tokens and tells what the reference's 
 
 TEST_CASE("trace: a session gives prompt and generation once, and counts what nobody took",
           "[runtime][trace][gpu][once]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const plan::planned planned = stories<graph::traced<2>::ffn>([] {
     plan::profile out = plan::profiles::cpu;
     out.ring_size = 8;

@@ -4,7 +4,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
 #include "runtime/drawn_tokens.hpp"
 #include "runtime/tables.hpp"
@@ -26,7 +26,7 @@ std::vector<std::uint32_t> tokens_of(const gpu::device& on, const plan::table& t
 }  // namespace
 
 TEST_CASE("what tuning keeps is proven, runs in the next start, and leaves the tokens", "[runtime][gpu]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const plan::table& table = bitnet_tiny_table();
   const temporary_folder folder;
   std::vector<runtime::tuning_trial> trials;
@@ -54,7 +54,7 @@ TEST_CASE("what tuning keeps is proven, runs in the next start, and leaves the t
 
 TEST_CASE("products shared out otherwise leave the same tokens, and a start takes the shapes that are kept",
           "[runtime][gpu]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const plan::table& table = bitnet_tiny_portable_table();
   const temporary_folder folder;
   gpu::pipeline_cache cache(on.device, folder.path().string(), table.hash);
@@ -82,7 +82,7 @@ TEST_CASE("products shared out otherwise leave the same tokens, and a start take
 }
 
 TEST_CASE("a kept variant that the device has not is left alone", "[runtime][gpu]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const temporary_folder folder;
   const gpu::pipeline_cache cache(on.device, folder.path().string(), 17);
   REQUIRE(runtime::keep_tuning(cache, {"of another device", {{5, 1, 12}}}).empty());
@@ -95,7 +95,7 @@ TEST_CASE("a kept variant that the device has not is left alone", "[runtime][gpu
 }
 
 TEST_CASE("what a host with fewer features proved leaves the plans of more capable classes to try", "[runtime][gpu]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const temporary_folder folder;
   gpu::pipeline_cache cache(on.device, folder.path().string(), 17);
   const std::vector<runtime::planning_input> all = runtime::inputs_left(on.device, cache);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "conformance.hpp"
-#include "gpu/kept_device.hpp"
+#include "gpu/checked_device.hpp"
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/weights.hpp"
@@ -92,7 +92,7 @@ TEST_CASE("walk: the reference decodes the same logits, bit for bit", "[runtime]
 }
 
 TEST_CASE("walk: a device draws the same tokens", "[runtime][walk][gpu]") {
-  const faults::sharing_device on;
+  const checked_device on;
   const pair each = GENERATE(0, 1) == 0 ? tiny() : fable();
   INFO(each.file);
   const io::checkpoint file = io::checkpoint::open(each.file);
