@@ -69,6 +69,9 @@ need_for_step() {  # need_for_step STEP
     flags)
       need_for_windows
       need "libc++-$clang_version-dev" "/usr/lib/llvm-$clang_version/include/c++/v1/vector" ;;
+    libcxx)
+      need_for_clang
+      need "libc++-$clang_version-dev" "/usr/lib/llvm-$clang_version/include/c++/v1/vector" ;;
     windows)
       need_for_windows
       need "lld-$clang_version" "ld.lld-$clang_version"

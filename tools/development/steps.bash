@@ -3,7 +3,7 @@
 # and adds what it counted by `count PASSED FAILED [SKIPPED]`. New steps: write the function, add its name to all_steps.
 
 all_steps=(shaders layers gcc headers cpu validation gpu gpu_second clang fuzz mpi sanitize serve size
-  compile_fail flags windows aarch64 amd lowered bindings examples docs release
+  compile_fail flags libcxx windows aarch64 amd lowered bindings examples docs release
   consume_subdirectory consume_installed consume_conan)
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Werror)
 fuzz_seconds=${INTAGLIO_FUZZ_SECONDS:-4}  # each target's; longer by hand
@@ -263,15 +263,19 @@ step_flags() {
 }
 
 # Files, tokens, plans, the tool's commands, cases of Catch2 and stories for Windows, under Wine (tests/windows), and
-# files, tokens, plans and commands for aarch64, by qemu-user (tests/aarch64).
+# all of these but stories for aarch64, by qemu-user (tests/aarch64). With libc++: commands, cases and a story
+# (tests/libcxx).
 for_other_system() {  # for_other_system NAME
+  local catch2
+  catch2=$(catch2_sources)
   build_release
   result=$(INTAGLIO_SHARED=$shared on_lavapipe "$(lavapipe_22)" "tests/$1/run" "build/test/$1" "$clang" \
-    "$PWD/build/bin/intaglio" "${catch2:-}" 2>"build/test/$1.log") || { tail -n 40 "build/test/$1.log" >&2; return 1; }
+    "$PWD/build/bin/intaglio" "$catch2" 2>"build/test/$1.log") || { tail -n 40 "build/test/$1.log" >&2; return 1; }
   result=${result#"$1": }
 }
-step_windows() { catch2=$(catch2_sources) && for_other_system windows; }
+step_windows() { for_other_system windows; }
 step_aarch64() { for_other_system aarch64; }
+step_libcxx() { for_other_system libcxx; }
 
 # Plans compiled for Radeons that are not there, by the compiler of Mesa's driver (tests/amd).
 step_amd() {
@@ -411,8 +415,8 @@ step_size() {
 }
 
 # These leave cores idle, so they run side by side, behind all others and in the order of all_steps: the longest begin.
-side_by_side=(mpi sanitize serve size compile_fail flags windows aarch64 amd lowered bindings examples docs release
-  consume_subdirectory consume_installed consume_conan)
+side_by_side=(mpi sanitize serve size compile_fail flags libcxx windows aarch64 amd lowered bindings examples docs
+  release consume_subdirectory consume_installed consume_conan)
 
 run_step() {
   local step=$1 status=0 wall user system summary
