@@ -87,7 +87,7 @@ struct moe {
     const ir::value_id choice = choose(t, x);
     return sum(t, experts.forward(t, x, choice), choice);
   }
-  /// Chooses the experts of a token, for layers that have other steps in between. out: of ir::trace::route
+  /// Chooses the experts of a token, for layers with other steps in between; returns what ir::trace::route does.
   constexpr ir::value_id choose(ir::trace& t, ir::value_id x) const {
     return t.route(router.forward(t, x), "ffn_gate_inp.weight", top_k, over_all, {}, gate);
   }
