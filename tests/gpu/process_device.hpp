@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <catch2/catch_test_macros.hpp>
 #include <catch2/reporters/catch_reporter_event_listener.hpp>
 #include <catch2/reporters/catch_reporter_registrars.hpp>
 #include <cstddef>
@@ -150,7 +151,7 @@ inline const gpu::device& process_device(std::size_t index = 0) {
   while (process_devices().size() <= index) {
     gpu::device_options options;
     options.entry = &kept_pipelines::entry;
-    process_devices().emplace_back(options);
+    CHECK(process_devices().emplace_back(options).validation_message_count() == 0);
   }
   return process_devices()[index];
 }
